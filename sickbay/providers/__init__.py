@@ -1,0 +1,1 @@
+"""Repair back-ends: one small protocol (`base`), one file for each back-end."""
