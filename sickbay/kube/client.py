@@ -52,6 +52,9 @@ JSON_PATCH = "application/json-patch+json"
 MERGE_PATCH = "application/merge-patch+json"
 STRATEGIC_PATCH = "application/strategic-merge-patch+json"
 
+_LOST = (httpx2.HTTPError, httpx2.StreamError, OSError, errors.ConfigError)
+"""What comes instead of an answer. A ConfigError: the credentials could not be had (token file, exec plug-in)."""
+
 Operation = Mapping[str, Any]
 """One operation of a JSON patch (RFC 6902)."""
 
@@ -248,8 +251,8 @@ class Client:
             try:
                 async with asyncio.timeout(REQUEST_SECONDS):
                     response = await self.http.request(method, path, params=params, content=content, headers=headers)
-            except (httpx2.HTTPError, httpx2.StreamError, OSError) as error:
-                _unreachable(f"{method} {path}", error)
+            except _LOST as error:
+                _lost(f"{method} {path}", error)
             if response.status_code < 400:
                 return response.content
             failure = errors.from_response(response.status_code, response.content, response.headers)
@@ -263,8 +266,8 @@ class Client:
         try:
             async with asyncio.timeout(silence):
                 response = await self.http.send(request, stream=True)
-        except (httpx2.HTTPError, httpx2.StreamError, OSError) as error:
-            _unreachable(f"watch {path}", error)
+        except _LOST as error:
+            _lost(f"watch {path}", error)
         try:
             if response.status_code >= 400:
                 raise errors.from_response(response.status_code, await response.aread(), response.headers)
@@ -288,11 +291,13 @@ async def _next(chunks: AsyncIterator[bytes], silence: float, path: str) -> byte
             return await anext(chunks, None)
     except TimeoutError:
         raise errors.Unreachable(f"watch {path}: nothing received for {silence:g} s") from None
-    except (httpx2.HTTPError, httpx2.StreamError, OSError) as error:
-        _unreachable(f"watch {path}", error)
+    except _LOST as error:
+        _lost(f"watch {path}", error)
 
 
-def _unreachable(what: str, error: Exception) -> NoReturn:
+def _lost(what: str, error: Exception) -> NoReturn:
+    if isinstance(error, errors.ConfigError):
+        raise errors.Unauthorized(401, "CredentialsUnavailable", str(error)) from None
     raise errors.Unreachable(f"{what}: {str(error) or type(error).__name__}") from error
 
 
