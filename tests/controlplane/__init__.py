@@ -1,0 +1,1 @@
+"""The Go module of the real control plane, and what builds it."""
