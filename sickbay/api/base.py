@@ -1,0 +1,89 @@
+"""What all API structs have in common.
+
+Objects come from many writers and versions, and one odd object must never blind a controller: every field has a
+default, unknown fields are ignored, enumerations are plain text, and `null` for a list, map or struct reads as empty.
+Limits (lengths, patterns, enumerations) are written beside the field with `says`, end up in the CRD, and are never
+enforced when decoding: refusing is the API server's business.
+
+Encoding leaves out what equals the default.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Optional, TypeVar, cast
+
+import msgspec
+
+T = TypeVar("T")
+
+if TYPE_CHECKING:
+    Nullable = Annotated[T, "null reads as the default"]
+else:
+    Nullable = Optional[T]  # noqa: UP045 - a generic alias needs the subscriptable form
+
+# Words that Kubernetes writes in capitals when they are not the first word of a field's name.
+_CAPITALS = {"id", "uid", "ip", "ips", "uuid"}
+
+
+def camel(name: str) -> str:
+    """The JSON name of an attribute: `provider_id` is providerID, `node_uid` nodeUID, `for_` for."""
+    first, *rest = name.rstrip("_").split("_")
+    return first + "".join(word.upper() if word in _CAPITALS else word.capitalize() for word in rest)
+
+
+def says(description: str, *, required: bool = False, default: Any = None, **schema: Any) -> msgspec.Meta:
+    """Describe a field for people and for the CRD: description, OpenAPI keywords, and what the schema needs beside.
+
+    `default` is the schema's default where it differs from the attribute's own (`...` = none at all).
+    """
+    extra = {"required": required, "default": default}
+    return msgspec.Meta(description=description, extra_json_schema=schema, extra=extra)
+
+
+class Rule(msgspec.Struct, frozen=True):
+    """A CEL rule the API server judges an object by; the message names the remedy."""
+
+    rule: str
+    message: str
+    field: str = ""
+    """JSON path below the struct that the message is about, such as `.breaker`; empty = the struct itself."""
+    optional_old_self: bool = False
+
+
+class _Tolerant:
+    """Reads null for a list, map or struct as the field's default."""
+
+    __slots__ = ()
+
+    def __post_init__(self) -> None:
+        cls = type(self)
+        containers = _CONTAINERS.get(cls)
+        if containers is None:
+            containers = _CONTAINERS[cls] = _containers(cls)
+        for name, empty in containers:
+            if getattr(self, name) is None:
+                msgspec.structs.force_setattr(cast(msgspec.Struct, self), name, empty())
+
+
+class Part(_Tolerant, msgspec.Struct, omit_defaults=True, rename=camel):
+    """Base of the structs of our own kinds."""
+
+    RULES: ClassVar[tuple[Rule, ...]] = ()
+
+
+class CorePart(_Tolerant, msgspec.Struct, frozen=True, gc=False, omit_defaults=True, rename=camel):
+    """Base of the Kubernetes kinds kept by the ten thousand: immutable and unseen by the garbage collector.
+
+    They hold text, numbers and each other, so no reference cycle can arise.
+    """
+
+    RULES: ClassVar[tuple[Rule, ...]] = ()
+
+
+_CONTAINERS: dict[type[Any], tuple[tuple[str, Callable[[], Any]], ...]] = {}
+
+
+def _containers(cls: type[Any]) -> tuple[tuple[str, Callable[[], Any]], ...]:
+    """The fields whose default is made afresh for each object: lists, maps and structs."""
+    return tuple((f.name, f.default_factory) for f in msgspec.structs.fields(cls) if callable(f.default_factory))

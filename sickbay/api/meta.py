@@ -1,0 +1,101 @@
+"""Metadata, conditions and selectors: what every kind shares with Kubernetes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Annotated
+
+from sickbay.api.base import CorePart, Nullable, Part, says
+
+
+class OwnerReference(CorePart, frozen=True):
+    """Who an object belongs to, by UID."""
+
+    api_version: str = ""
+    kind: str = ""
+    name: str = ""
+    uid: str = ""
+    controller: bool | None = None
+    block_owner_deletion: bool | None = None
+
+
+class ObjectMeta(CorePart, frozen=True):
+    """metadata without managedFields, which nothing here reads. Times are RFC 3339 text."""
+
+    name: str = ""
+    generate_name: str = ""
+    namespace: str = ""
+    uid: str = ""
+    resource_version: str = ""
+    generation: int = 0
+    creation_timestamp: str | None = None
+    deletion_timestamp: str | None = None
+    deletion_grace_period_seconds: int | None = None
+    labels: Nullable[dict[str, str]] = {}
+    annotations: Nullable[dict[str, str]] = {}
+    finalizers: Nullable[list[str]] = []
+    owner_references: Nullable[list[OwnerReference]] = []
+
+    @property
+    def controller(self) -> OwnerReference | None:
+        """The owner that manages the object, if any."""
+        return next((owner for owner in self.owner_references if owner.controller), None)
+
+
+class Condition(Part):
+    """A condition in the status of an own kind."""
+
+    type: Annotated[str, says("What is judged", required=True, maxLength=316, minLength=1)] = ""
+    status: Annotated[str, says("True, False or Unknown", required=True, enum=["True", "False", "Unknown"])] = ""
+    observed_generation: Annotated[int, says("metadata.generation of the spec that was judged", minimum=0)] = 0
+    last_transition_time: Annotated[str | None, says("When status last changed", format="date-time")] = None
+    reason: Annotated[str, says("One word for machines", maxLength=1024)] = ""
+    message: Annotated[str, says("For people", maxLength=4096)] = ""
+
+
+class SelectorRequirement(CorePart, frozen=True):
+    """One expression of a label selector."""
+
+    key: Annotated[str, says("Label key", required=True, maxLength=317)] = ""
+    operator: Annotated[
+        str,
+        says("How key and values relate", required=True, enum=["In", "NotIn", "Exists", "DoesNotExist"]),
+    ] = ""
+    values: Annotated[
+        Nullable[list[Annotated[str, says("Label value", maxLength=63)]]],
+        says("Needed for In and NotIn, empty otherwise", maxItems=64),
+    ] = []
+
+    def matches(self, labels: Mapping[str, str]) -> bool:
+        """False for an operator this version does not know: an unknown selector selects nothing."""
+        match self.operator:
+            case "In":
+                return labels.get(self.key) in self.values
+            case "NotIn":
+                return self.key not in labels or labels[self.key] not in self.values
+            case "Exists":
+                return self.key in labels
+            case "DoesNotExist":
+                return self.key not in labels
+        return False
+
+
+class LabelSelector(CorePart, frozen=True):
+    """A Kubernetes label selector: all parts must match, and the empty one matches everything."""
+
+    match_labels: Annotated[
+        Nullable[dict[str, Annotated[str, says("Label value", maxLength=63)]]],
+        says("Labels that must have exactly these values", maxProperties=32),
+    ] = {}
+    match_expressions: Annotated[
+        Nullable[list[SelectorRequirement]], says("Further requirements, all of which must hold", maxItems=16)
+    ] = []
+
+    def matches(self, labels: Mapping[str, str]) -> bool:
+        if any(labels.get(key) != value for key, value in self.match_labels.items()):
+            return False
+        return all(requirement.matches(labels) for requirement in self.match_expressions)
+
+    @property
+    def empty(self) -> bool:
+        return not self.match_labels and not self.match_expressions

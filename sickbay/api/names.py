@@ -1,0 +1,114 @@
+"""Every label, annotation, taint, condition, finalizer and Event reason Sickbay writes or answers to.
+
+The words are part of the contract: people, tools and tests match them.
+"""
+
+from __future__ import annotations
+
+import re
+
+GROUP = "sickbay.dev"
+VERSION = "v1alpha1"
+API_VERSION = f"{GROUP}/{VERSION}"
+
+FINALIZER = f"{GROUP}/finalizer"
+"""On a NodeRepair while we hold anything on its node."""
+
+# On the Node.
+QUARANTINE = f"{GROUP}/quarantine"
+"""Annotation: JSON {repair, uid, nodeUID, at, prior}, written with the cordon. Also the key of the optional taint."""
+INQUIRY = f"{GROUP}/inquiry"
+"""Annotation: JSON {repair, uid, step, attempt, nodeUID, groups, by}, written with an approval label."""
+DEVICES = f"{GROUP}/devices"
+"""Annotation: JSON [{uuid, pci, index, faults, since}], the devices with faults, by the agent."""
+ISOLATE = f"{GROUP}/isolate"
+"""Annotation: JSON list of device UUIDs the agent shall isolate: the grant, by execute."""
+CHANGED_BY = f"{GROUP}/changed-by"
+"""Annotation: JSON {user, at, what}, stamped by the admission policy when another identity touches what is ours."""
+SCALE_DOWN_DISABLED = "cluster-autoscaler.kubernetes.io/scale-down-disabled"
+DO_NOT_DISRUPT = "karpenter.sh/do-not-disrupt"
+EXCLUDE_FROM_REMEDIATION = "remediation.medik8s.io/exclude-from-remediation"
+"""Label: "true" opts the node out; any other value is none."""
+
+# Answers by people, as annotations on our objects.
+RESET_BREAKER = f"{GROUP}/reset-breaker"
+"""On a RepairPool: status.breaker.openedAt of the breaker to close."""
+END_STORM = f"{GROUP}/end-storm"
+"""On a RepairPool: `since` of the storm to end."""
+CONFIRM_MATCH = f"{GROUP}/confirm-match"
+"""On a FaultType: the generation whose wide match a person has confirmed."""
+
+# On pods.
+WAIT_FOR_COMPLETION = f"{GROUP}/wait-for-completion"
+CHECKPOINT_REQUEST = f"{GROUP}/checkpoint-request"
+CHECKPOINT_DONE = f"{GROUP}/checkpoint-done"
+PROGRESS_STEP = f"{GROUP}/step"
+
+AGENT_LEASES = "sickbay-agents"
+"""Namespace of the agents' Leases; each is named after its node."""
+MEDIK8S_LEASES = "medik8s-leases"
+"""Namespace of the node Leases shared with the medik8s operators."""
+MEDIK8S_HOLDER = "sickbay"
+
+APPROVAL_PREFIXES = {
+    "sickbay": f"intervention.{GROUP}",
+    "ack": "intervention.autorepair.node.k8s.aliyun.com",
+}
+"""Built-in approval prefixes by name; the controller's configuration may add others."""
+
+# Conditions.
+DETECTION_BLIND = "DetectionBlind"
+"""Always present where an agent is: False = sees, Unknown = silent or a source is broken; never True."""
+DRAIN_IN_PROGRESS = "DrainInProgress"
+DRAINED = "Drained"
+MAINTENANCE_PLANNED = "MaintenancePlanned"
+MAINTENANCE_IN_PROGRESS = "MaintenanceInProgress"
+LIFECYCLE_CONDITIONS = (DRAIN_IN_PROGRESS, DRAINED, MAINTENANCE_PLANNED, MAINTENANCE_IN_PROGRESS)
+"""KEP-5683 node lifecycle conditions that Sickbay writes."""
+
+VALID = "Valid"
+MATCHES_TOO_MANY = "MatchesTooMany"
+RULE_RESOLVED = "RuleResolved"
+DAEMON_SETS_TOLERATE = "DaemonSetsTolerate"
+OVERLAP = "Overlap"
+LIMITS_FIT = "LimitsFit"
+BREAKER_OPEN = "BreakerOpen"
+WOULD_QUARANTINE = "WouldQuarantine"
+
+# Event reasons that belong to no step.
+BREAKER_OPENED = "BreakerOpened"
+BREAKER_CLOSED = "BreakerClosed"
+STORM_SEEN = "StormSeen"
+MARK_RESTORED = "MarkRestored"
+REPAIR_ENDED = "RepairEnded"
+
+_CONDITION_EXCEPTIONS = {
+    "service.kubelet": "KubeletUnhealthy",
+    "service.containerd": "ContainerRuntimeUnavailable",
+    "gpu.driver.version-mismatch": "DriverVersionMismatch",
+}
+_XID = re.compile(r"gpu\.xid\.(\d+)")
+
+
+def approval_label(prefix: str, step: str) -> str:
+    """The label that asks for and gives approval of a step: `<prefix>/<step>-node`."""
+    return f"{prefix}/{step.lower()}-node"
+
+
+def condition_type(fault: str) -> str:
+    """The Node condition that carries a fault type: `gpu.xid.79` is NvidiaXID79Error, others the id in CamelCase."""
+    if fault in _CONDITION_EXCEPTIONS:
+        return _CONDITION_EXCEPTIONS[fault]
+    if xid := _XID.fullmatch(fault):
+        return f"NvidiaXID{xid[1]}Error"
+    return "".join(word[:1].upper() + word[1:] for word in re.split(r"[^A-Za-z0-9]+", fault))
+
+
+def step_reason(step: str, state: str) -> str:
+    """The Event reason of a step's transition: QuarantineDone, DrainCancelled, RepairFailed."""
+    return f"{step}{state}"
+
+
+def awaiting_approval(step: str) -> str:
+    """The Event reason when a step asks for approval."""
+    return f"{step}AwaitingApproval"
