@@ -33,6 +33,7 @@ CONTROLLER_MANAGER, SCHEDULER = "kube-controller-manager", "kube-scheduler"
 NAMESPACE, AGENT, CONTROLLER = "sickbay-system", "sickbay-agent", "sickbay-controller"
 PORT_TAKEN = "address already in use"
 START_ATTEMPTS = 3
+STOP_SECONDS = 3.0  # an API server waits longer for the watches of others, whom nothing stops
 TOKEN_SECONDS = 24 * 3600
 
 
@@ -80,7 +81,7 @@ class ControlPlane:
         """End everything and remove etcd's data; logs stay. May be called at any time, also twice."""
         for name in reversed(self._names):
             if name in self._daemons:
-                self._daemons[name].stop()
+                self._daemons[name].stop(STOP_SECONDS)
         if self._admin is not None:
             self._admin.close()
             self._admin = None
@@ -103,7 +104,7 @@ class ControlPlane:
 
     def stop_process(self, name: str) -> None:
         """End one process in an orderly way."""
-        self._daemons[name].stop()
+        self._daemons[name].stop(STOP_SECONDS)
 
     def kill_process(self, name: str) -> None:
         """End one process as a crash would."""
