@@ -11,6 +11,7 @@ Encoding leaves out what equals the default.
 from __future__ import annotations
 
 from collections.abc import Callable
+from enum import EnumType
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Optional, TypeVar, cast
 
 import msgspec
@@ -32,13 +33,16 @@ def camel(name: str) -> str:
     return first + "".join(word.upper() if word in _CAPITALS else word.capitalize() for word in rest)
 
 
-def says(description: str, *, required: bool = False, default: Any = None, **schema: Any) -> msgspec.Meta:
+def says(description: str = "", *, required: bool = False, default: Any = None, **schema: Any) -> msgspec.Meta:
     """Describe a field for people and for the CRD: description, OpenAPI keywords, and what the schema needs beside.
 
-    `default` is the schema's default where it differs from the attribute's own (`...` = none at all).
+    `default` is the schema's default where it differs from the attribute's own (`...` = none at all). `enum` takes an
+    enumeration of `words`.
     """
+    if isinstance(schema.get("enum"), EnumType):
+        schema["enum"] = [member.value for member in schema["enum"]]
     extra = {"required": required, "default": default}
-    return msgspec.Meta(description=description, extra_json_schema=schema, extra=extra)
+    return msgspec.Meta(description=description or None, extra_json_schema=schema, extra=extra)
 
 
 class Rule(msgspec.Struct, frozen=True):

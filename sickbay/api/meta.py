@@ -5,7 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Annotated
 
+import msgspec
+
+from sickbay.api import names
 from sickbay.api.base import CorePart, Nullable, Part, says
+from sickbay.api.fields import Time
 
 
 class OwnerReference(CorePart, frozen=True):
@@ -48,7 +52,7 @@ class Condition(Part):
     type: Annotated[str, says("What is judged", required=True, maxLength=316, minLength=1)] = ""
     status: Annotated[str, says("True, False or Unknown", required=True, enum=["True", "False", "Unknown"])] = ""
     observed_generation: Annotated[int, says("metadata.generation of the spec that was judged", minimum=0)] = 0
-    last_transition_time: Annotated[str | None, says("When status last changed", format="date-time")] = None
+    last_transition_time: Annotated[Time | None, says("When status last changed")] = None
     reason: Annotated[str, says("One word for machines", maxLength=1024)] = ""
     message: Annotated[str, says("For people", maxLength=4096)] = ""
 
@@ -99,3 +103,48 @@ class LabelSelector(CorePart, frozen=True):
     @property
     def empty(self) -> bool:
         return not self.match_labels and not self.match_expressions
+
+
+class ConditionedStatus(Part):
+    """Status of a kind that people write: was it read, and what was found."""
+
+    observed_generation: Annotated[int, says("metadata.generation of the spec last read", minimum=0)] = 0
+    conditions: Annotated[
+        Nullable[list[Condition]],
+        says("What was found, by type", maxItems=32, list_type="map", list_map_keys=["type"]),
+    ] = []
+
+    def condition(self, type_: str) -> Condition | None:
+        return next((c for c in self.conditions if c.type == type_), None)
+
+
+class Object(Part):
+    """Base of our own kinds. Mutable, unlike its metadata: build it, then create it or work on a copy."""
+
+    api_version: str = msgspec.field(default_factory=lambda: names.API_VERSION)
+    kind: str = ""
+    metadata: Nullable[ObjectMeta] = msgspec.field(default_factory=ObjectMeta)
+
+    @property
+    def name(self) -> str:
+        return self.metadata.name
+
+    @property
+    def namespace(self) -> str:
+        return self.metadata.namespace
+
+    @property
+    def uid(self) -> str:
+        return self.metadata.uid
+
+    @property
+    def labels(self) -> dict[str, str]:
+        return self.metadata.labels
+
+    @property
+    def annotations(self) -> dict[str, str]:
+        return self.metadata.annotations
+
+    @property
+    def deleting(self) -> bool:
+        return self.metadata.deletion_timestamp is not None

@@ -1,0 +1,280 @@
+"""NodeRepair: one incident, from the fault to the node's return, and the record of it.
+
+Spec is what decide resolved: identities as they were, and a plan that needs no other object to be carried out. Status
+is written by two hands: decide owns phase, outcome, current and each step's `state`, execute each step's `report`,
+`prior` and `case`.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import msgspec
+
+from sickbay.api.base import Nullable, Part, says
+from sickbay.api.fault_type import Rung
+from sickbay.api.fields import Count, Duration, FaultName, Key, Line, Name, Text, Time, Uid, Word
+from sickbay.api.meta import Condition, Object
+from sickbay.api.repair_rule import Approval, DrainOptions, Hook
+from sickbay.api.words import (
+    Action,
+    DrainTimeout,
+    Needs,
+    Origin,
+    Outcome,
+    Phase,
+    PodState,
+    PodWhy,
+    RepairVerdict,
+    ReportState,
+    Step,
+    StepState,
+    Urgency,
+    WaitsFor,
+)
+
+
+class RepairNode(Part):
+    """The node as it was when the incident opened."""
+
+    name: Annotated[Name, says("Name of the Node", required=True, minLength=1)] = ""
+    uid: Annotated[Uid, says("UID of the Node")] = ""
+    provider_id: Annotated[Line, says("providerID of the machine")] = ""
+    boot_id: Annotated[Uid, says("Boot in which the fault was seen")] = ""
+    serial: Annotated[Line, says("Serial number of the machine")] = ""
+
+
+class Ref(Part):
+    """A RepairPool, and the generation that was read."""
+
+    name: Annotated[Name, says("Its name")] = ""
+    uid: Annotated[Uid, says("Its UID")] = ""
+    generation: Annotated[int, says("metadata.generation that was read", minimum=0)] = 0
+
+
+class RuleRef(Part):
+    """A RepairRule's entry, and the generation that was read."""
+
+    name: Annotated[Name, says("Name of the RepairRule")] = ""
+    uid: Annotated[Uid, says("Its UID")] = ""
+    generation: Annotated[int, says("metadata.generation that was read", minimum=0)] = 0
+    entry: Annotated[Word, says("Name of the entry that matched")] = ""
+
+
+class Group(Part):
+    """The group of a fault of scope Domain."""
+
+    id: Annotated[Word, says("A DNS label; empty = no group", pattern=r"^([a-z0-9]([-a-z0-9]*[a-z0-9])?)?$")] = ""
+    leader: Annotated[Name, says("NodeRepair on which approval is asked and the domain-wide act is claimed")] = ""
+    members: Annotated[Nullable[list[Name]], says("Nodes of the group", maxItems=256)] = []
+
+
+class FaultSource(Part):
+    """Where a fault was read."""
+
+    kind: Annotated[Word, says("What it was read from, such as Condition or InfraEvent")] = ""
+    id: Annotated[Line, says("The source's own id of it")] = ""
+
+
+class RepairFault(Part):
+    """A fault of this incident."""
+
+    type: Annotated[FaultName, says("Fault type", required=True, minLength=1)] = ""
+    devices: Annotated[Nullable[list[Word]], says("UUIDs of the devices concerned", maxItems=32)] = []
+    source: Annotated[Nullable[FaultSource], says("Where it was read")] = msgspec.field(default_factory=FaultSource)
+    first_seen: Annotated[Time | None, says("When it was first seen")] = None
+    cleared_at: Annotated[Time | None, says("When it was proven gone")] = None
+    evidence: Annotated[Nullable[list[Line]], says("What shows it; grows at step boundaries", maxItems=8)] = []
+
+
+class PlanStep(Part):
+    """One step with everything resolved."""
+
+    step: Annotated[str, says("Which of the five", required=True, enum=Step)] = ""
+    approval: Annotated[Approval | None, says("Gate before the step; absent = none")] = None
+    before: Annotated[Nullable[list[Hook]], says("Hooks before it", maxItems=8)] = []
+    after: Annotated[Nullable[list[Hook]], says("Hooks after it", maxItems=8)] = []
+    timeout: Annotated[Duration | None, says("Deadline of the step, or of one attempt")] = None
+    on_timeout: Annotated[str | None, says("Drain: when the deadline passes", enum=DrainTimeout)] = None
+    options: Annotated[DrainOptions | None, says("Drain: how pods leave the node")] = None
+    action: Annotated[str | None, says("Repair: the act of the current rung", enum=Action)] = None
+    args: Annotated[Nullable[dict[str, Line]], says("Repair: what the act needs to know", maxProperties=16)] = {}
+    ladder: Annotated[Nullable[list[Rung]], says("Repair: all rungs, in order", maxItems=8)] = []
+    allow_undrained: Annotated[bool, says("Repair: does not wait for the node to be empty")] = False
+    ceiling: Annotated[Duration | None, says("Validate: give up after")] = None
+    soak: Annotated[Duration | None, says("Validate: stay well for so long")] = None
+    level: Annotated[int | None, says("Validate: diagnostics up to this level", minimum=0, maximum=3)] = None
+    checks: Annotated[Nullable[list[Word]], says("Validate: further checks by name", maxItems=16)] = []
+
+
+class Plan(Part):
+    """What is to be done, resolved; a new generation replaces it at a step boundary."""
+
+    generation: Annotated[int, says("Counts plans of this repair", minimum=0)] = 1
+    reason: Annotated[Text, says("Why this plan")] = ""
+    urgency: Annotated[str, says("When the node leaves", enum=Urgency)] = "Now"
+    approval_prefix: Annotated[Name, says("Prefix of the approval labels, resolved")] = ""
+    isolate: Annotated[Nullable[list[Word]], says("UUIDs of devices to isolate: decide's grant", maxItems=32)] = []
+    steps: Annotated[Nullable[list[PlanStep]], says("The steps, in their order", maxItems=5)] = []
+
+    def step(self, name: str) -> PlanStep | None:
+        return next((step for step in self.steps if step.step == name), None)
+
+
+class NodeRepairSpec(Part):
+    """The incident and its plan."""
+
+    origin: Annotated[str, says("What opened it", enum=Origin)] = "Fault"
+    node: Annotated[Nullable[RepairNode], says("The node, as it was", required=True)] = msgspec.field(
+        default_factory=RepairNode
+    )
+    pool: Annotated[Nullable[Ref], says("The pool it belongs to")] = msgspec.field(default_factory=Ref)
+    rule: Annotated[Nullable[RuleRef], says("The entry it follows")] = msgspec.field(default_factory=RuleRef)
+    catalogue: Annotated[Word, says("Catalogue version in force, kept to the end")] = ""
+    group: Annotated[Nullable[Group], says("The group it belongs to")] = msgspec.field(default_factory=Group)
+    faults: Annotated[Nullable[list[RepairFault]], says("Its faults; the first is the primary one", maxItems=16)] = []
+    plan: Annotated[Nullable[Plan], says("What is to be done")] = msgspec.field(default_factory=Plan)
+
+
+class Current(Part):
+    """The step at hand, and how its wait ends."""
+
+    step: Annotated[str, says("Which of the five; empty = none yet", enum=[*Step, ""])] = ""
+    attempt: Annotated[Count, says("Number of the attempt, counted through the whole repair")] = 0
+    since: Annotated[Time | None, says("Since when")] = None
+    deadline: Annotated[Time | None, says("Until when")] = None
+    waits_for: Annotated[str, says("What it waits for; empty = nothing, it runs", enum=[*WaitsFor, ""])] = ""
+    on_deadline: Annotated[Line, says("What happens then")] = ""
+
+
+class Attempt(Part):
+    """One attempt of a step."""
+
+    n: Annotated[Count, says("Number of the attempt", required=True)] = 0
+    action: Annotated[str, says("The act", enum=[*Action, ""])] = ""
+    started: Annotated[Time | None, says("When it began")] = None
+    ended: Annotated[Time | None, says("When it ended")] = None
+    state: Annotated[str, says("How it ended", enum=[*ReportState, *StepState, ""])] = ""
+    proof: Annotated[Nullable[dict[str, Line]], says("What shows that it was done", maxProperties=16)] = {}
+
+
+class OfferedJob(Part):
+    """A job, by UID."""
+
+    api_version: Annotated[Line, says("apiVersion of the job")] = ""
+    kind: Annotated[Word, says("Its kind")] = ""
+    namespace: Annotated[Word, says("Its namespace")] = ""
+    name: Annotated[Name, says("Its name")] = ""
+    uid: Annotated[Uid, says("Its UID")] = ""
+
+
+class Offer(Part):
+    """A job that is asked to move away as a whole instead of being evicted pod by pod."""
+
+    job: Annotated[Nullable[OfferedJob], says("The job", required=True)] = msgspec.field(default_factory=OfferedJob)
+    until: Annotated[Time | None, says("Until when the offer stands")] = None
+
+
+class BlockingPod(Part):
+    """A pod that is still on the node."""
+
+    pod: Annotated[str, says("namespace/name", required=True, maxLength=317)] = ""
+    state: Annotated[str, says("What it does", enum=[*PodState, ""])] = ""
+    why: Annotated[str, says("Why it is still there", enum=[*PodWhy, ""])] = ""
+    pdb: Annotated[Name, says("PodDisruptionBudget that blocks it")] = ""
+    until: Annotated[Time | None, says("Until when that is waited for")] = None
+
+
+class Report(Part):
+    """execute's report on a step."""
+
+    attempt: Annotated[Count, says("Attempt it reports on")] = 0
+    plan_generation: Annotated[Count, says("Generation of the plan it follows")] = 0
+    term: Annotated[Count, says("Term of the leader that claimed it")] = 0
+    state: Annotated[str, says("How far it is", enum=[*ReportState, ""])] = ""
+    message: Annotated[Text, says("For people")] = ""
+    proof: Annotated[Nullable[dict[str, Line]], says("What shows that it was done", maxProperties=16)] = {}
+    offers: Annotated[Nullable[list[Offer]], says("Jobs asked to move away", maxItems=64)] = []
+    pods: Annotated[Nullable[list[BlockingPod]], says("Pods still on the node", maxItems=32)] = []
+
+
+class StepStatus(Part):
+    """One step: decide writes `state` and what surrounds it, execute `report`."""
+
+    state: Annotated[str, says("decide's view of it", enum=[*StepState, ""])] = ""
+    started: Annotated[Time | None, says("When it began")] = None
+    finished: Annotated[Time | None, says("When it ended")] = None
+    attempts: Annotated[Nullable[list[Attempt]], says("Its attempts", maxItems=16)] = []
+    report: Annotated[Nullable[Report], says("execute's report")] = msgspec.field(default_factory=Report)
+
+
+class RepairTaint(Part):
+    """A taint that stood on the node before."""
+
+    key: Annotated[Key, says("Its key")] = ""
+    value: Annotated[Word, says("Its value")] = ""
+    effect: Annotated[Word, says("Its effect")] = ""
+
+
+class Prior(Part):
+    """The node before us: a copy of what Quarantine recorded on it."""
+
+    unschedulable: Annotated[bool, says("It was cordoned already")] = False
+    taints: Annotated[Nullable[list[RepairTaint]], says("Its taints", maxItems=64)] = []
+    annotations: Annotated[Nullable[dict[str, Line]], says("Prior values of annotations we set", maxProperties=16)] = {}
+
+
+class Case(Part):
+    """A case at a vendor or in a ticket system, while the repair is parked."""
+
+    id: Annotated[Line, says("Its id there")] = ""
+    state: Annotated[Word, says("Where it stands, in their words")] = ""
+    url: Annotated[Text, says("Where people can read it")] = ""
+    eta: Annotated[Time | None, says("When they expect to be done")] = None
+
+
+class NodeRepairStatus(Part):
+    """Where the repair stands."""
+
+    phase: Annotated[str, says("Where it stands", enum=Phase)] = "Pending"
+    outcome: Annotated[str, says("How it ended", enum=[*Outcome, ""])] = ""
+    needs: Annotated[str, says("Why people are needed", enum=[*Needs, ""])] = ""
+    message: Annotated[Text, says("For people; the next command when they are needed")] = ""
+    started_at: Annotated[Time | None, says("When it began")] = None
+    ended_at: Annotated[Time | None, says("When it ended")] = None
+    current: Annotated[Nullable[Current], says("The step at hand")] = msgspec.field(default_factory=Current)
+    steps: Annotated[Nullable[dict[str, StepStatus]], says("The steps, by name", maxProperties=5)] = {}
+    prior: Annotated[Prior | None, says("The node before us; absent until Quarantine")] = None
+    case: Annotated[Case | None, says("Case at a vendor, while parked")] = None
+    verdict: Annotated[str, says("What the fault turned out to be", enum=[*RepairVerdict, ""])] = ""
+    notified: Annotated[Nullable[dict[str, Line]], says("What people were told, and when", maxProperties=64)] = {}
+    conditions: Annotated[
+        Nullable[list[Condition]],
+        says("WouldQuarantine and others, by type", maxItems=32, list_type="map", list_map_keys=["type"]),
+    ] = []
+
+    def step(self, name: str) -> StepStatus:
+        """The step's status, empty when it has none yet."""
+        return self.steps.get(name) or StepStatus()
+
+    def condition(self, type_: str) -> Condition | None:
+        return next((c for c in self.conditions if c.type == type_), None)
+
+
+class NodeRepair(Object):
+    """One incident on one node, from the fault to the node's return."""
+
+    kind: str = msgspec.field(default_factory=lambda: "NodeRepair")
+    spec: Annotated[Nullable[NodeRepairSpec], says("The incident and its plan", required=True)] = msgspec.field(
+        default_factory=NodeRepairSpec
+    )
+    status: Annotated[Nullable[NodeRepairStatus], says("Where the repair stands")] = msgspec.field(
+        default_factory=NodeRepairStatus
+    )
+
+    @property
+    def ended(self) -> bool:
+        """No way on: Succeeded, Cancelled or Failed, or observed to its end."""
+        if self.status.phase == Phase.WOULD_ACT:
+            return bool(self.status.outcome)
+        return self.status.phase in (Phase.SUCCEEDED, Phase.CANCELLED, Phase.FAILED)
