@@ -28,6 +28,7 @@ from sickbay.api.kinds import POD, Kind
 from sickbay.clock import Clock, SystemClock
 from sickbay.kube import decode, errors
 from sickbay.kube.decode import Identity, Malformed
+from sickbay.kube.objects import nameless
 
 T = TypeVar("T")
 
@@ -74,7 +75,7 @@ class WatchEvent(Generic[T]):
 
     type: str
     object: T | None
-    raw: bytes
+    raw: msgspec.Raw
     error: str = ""
 
     @property
@@ -304,13 +305,15 @@ def _lost(what: str, error: Exception) -> NoReturn:
 def _event(kind: Kind[T], line: bytes) -> WatchEvent[T]:
     type_, raw = decode.decode_line(line)
     if type_ == "ERROR":
-        raise errors.from_response(0, raw)
+        raise errors.from_response(0, bytes(raw))
     if type_ == "BOOKMARK":
         return WatchEvent(type_, None, raw)
     try:
-        return WatchEvent(type_, decode.decoder(kind.struct).decode(raw), raw)
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
-        return WatchEvent(type_, None, raw, str(error))
+        obj = decode.decoder(kind.struct).decode(raw)
+        error = nameless(obj)
+    except (msgspec.DecodeError, UnicodeDecodeError) as failure:
+        error = str(failure)
+    return WatchEvent(type_, None, raw, error) if error else WatchEvent(type_, obj, raw)
 
 
 def _given(**params: str) -> dict[str, str]:

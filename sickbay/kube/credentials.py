@@ -85,7 +85,7 @@ class _ExecCredential(msgspec.Struct, rename="camel"):
 
 
 class ExecToken(httpx2.Auth):
-    """Bearer token from an exec plug-in (client.authentication.k8s.io). One that gives certificates is a ConfigError."""
+    """Bearer token from an exec plug-in (client.authentication.k8s.io); one that gives certificates is refused."""
 
     def __init__(self, plugin: ExecPlugin, clock: Clock, environ: Mapping[str, str] | None = None) -> None:
         self._plugin = plugin

@@ -13,6 +13,7 @@ from typing import Any, TypeVar, cast
 import msgspec
 
 from sickbay.kube.errors import MalformedObject
+from sickbay.kube.objects import nameless
 
 T = TypeVar("T")
 
@@ -123,19 +124,24 @@ def decode_items(struct: type[T], raw_items: list[msgspec.Raw]) -> tuple[list[T]
     decode = decoder(struct).decode
     for raw in raw_items:
         try:
-            items.append(decode(raw))
-        except (msgspec.DecodeError, UnicodeDecodeError) as error:
-            malformed.append(Malformed(identity(raw), str(error)))
+            obj = decode(raw)
+            error = nameless(obj)
+        except (msgspec.DecodeError, UnicodeDecodeError) as failure:
+            error = str(failure)
+        if error:
+            malformed.append(Malformed(identity(raw), error))
+        else:
+            items.append(obj)
     return items, malformed
 
 
-def decode_line(line: bytes) -> tuple[str, bytes]:
+def decode_line(line: bytes) -> tuple[str, msgspec.Raw]:
     """Type and raw object of a watch line. Raises MalformedObject for a line that is none."""
     try:
         parsed = _line.decode(line)
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         raise MalformedObject(f"a watch line that is no event: {error}") from None
-    return parsed.type, bytes(parsed.object)
+    return parsed.type, parsed.object
 
 
 class LineSplitter:

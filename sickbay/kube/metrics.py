@@ -1,0 +1,61 @@
+"""Counters of the Kubernetes layer, on the registry that the process hands in.
+
+Labels are kinds, verbs and queue names: few and fixed. Never a node or a pod name.
+"""
+
+from __future__ import annotations
+
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
+
+_SECONDS = (0.005, 0.02, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0)
+
+
+class KubeMetrics:
+    """One set per registry; a component that is given none counts into a registry of its own that nobody reads."""
+
+    def __init__(self, registry: CollectorRegistry | None = None) -> None:
+        registry = registry or CollectorRegistry()
+        self.requests = Counter(
+            "sickbay_api_requests", "Answers of the API server (code 0: none came)", ["verb", "code"], registry=registry
+        )
+        self.request_seconds = Histogram(
+            "sickbay_api_request_seconds", "Until the answer", ["verb"], registry=registry, buckets=_SECONDS
+        )
+        self.throttled = Counter(
+            "sickbay_api_throttled", "Requests repeated because the server asked to wait (429)", registry=registry
+        )
+        self.malformed = Counter(
+            "sickbay_malformed_objects", "Objects set aside because they do not decode", ["kind"], registry=registry
+        )
+        self.watch_events = Counter("sickbay_watch_events", "Watch events", ["kind", "type"], registry=registry)
+        self.watch_gaps = Counter(
+            "sickbay_watch_gaps",
+            "Watches that lost their position (expired, garbled, rewound), objects they failed to tell of (missed)",
+            ["kind", "cause"],
+            registry=registry,
+        )
+        self.watch_failures = Counter(
+            "sickbay_watch_failures", "Lists and watches that ended with an error", ["kind", "error"], registry=registry
+        )
+        self.informer_objects = Gauge("sickbay_informer_objects", "Objects known", ["kind"], registry=registry)
+        self.informer_age = Gauge(
+            "sickbay_informer_age_seconds", "Since the API server was last heard of", ["kind"], registry=registry
+        )
+        self.handler_errors = Counter(
+            "sickbay_handler_errors", "Exceptions in change handlers", ["kind"], registry=registry
+        )
+        self.queue_depth = Gauge("sickbay_queue_depth", "Keys waiting", ["queue"], registry=registry)
+        self.queue_adds = Counter("sickbay_queue_adds", "Keys added", ["queue"], registry=registry)
+        self.queue_retries = Counter(
+            "sickbay_queue_retries", "Keys put back after a failure", ["queue"], registry=registry
+        )
+        self.queue_wait_seconds = Histogram(
+            "sickbay_queue_wait_seconds", "In the queue", ["queue"], registry=registry, buckets=_SECONDS
+        )
+        self.queue_work_seconds = Histogram(
+            "sickbay_queue_work_seconds", "In a worker", ["queue"], registry=registry, buckets=_SECONDS
+        )
+        self.leader = Gauge("sickbay_leader", "1 while this process holds the lease", ["lease"], registry=registry)
+        self.lease_lost = Counter("sickbay_lease_lost", "Leases lost against our will", ["lease"], registry=registry)
+        self.events_sent = Counter("sickbay_events_sent", "Events written, repetitions too", registry=registry)
+        self.events_dropped = Counter("sickbay_events_dropped", "Events not written", ["cause"], registry=registry)
