@@ -15,6 +15,7 @@ from sickbay.api.base import Nullable, Part, says
 from sickbay.api.fault_type import Rung
 from sickbay.api.fields import Count, Duration, FaultName, Key, Line, Name, Text, Time, Uid, Word
 from sickbay.api.meta import Condition, Object
+from sickbay.api.repair_pool import ProviderRef
 from sickbay.api.repair_rule import Approval, DrainOptions, Hook
 from sickbay.api.words import (
     Action,
@@ -83,6 +84,9 @@ class RepairFault(Part):
     devices: Annotated[Nullable[list[Word]], says("UUIDs of the devices concerned", maxItems=32)] = []
     source: Annotated[Nullable[FaultSource], says("Where it was read")] = msgspec.field(default_factory=FaultSource)
     first_seen: Annotated[Time | None, says("When it was first seen")] = None
+    last_seen: Annotated[Time | None, says("When it last turned bad")] = None
+    gone_since: Annotated[Time | None, says("Since when it is no longer seen; absent while it is")] = None
+    boot_id: Annotated[Uid, says("Boot in which it was last seen")] = ""
     cleared_at: Annotated[Time | None, says("When it was proven gone")] = None
     evidence: Annotated[Nullable[list[Line]], says("What shows it; grows at step boundaries", maxItems=8)] = []
 
@@ -94,6 +98,7 @@ class PlanStep(Part):
     approval: Annotated[Approval | None, says("Gate before the step; absent = none")] = None
     before: Annotated[Nullable[list[Hook]], says("Hooks before it", maxItems=8)] = []
     after: Annotated[Nullable[list[Hook]], says("Hooks after it", maxItems=8)] = []
+    taint: Annotated[Word, says("Quarantine: value of the taint sickbay.dev/quarantine; empty = no taint")] = ""
     timeout: Annotated[Duration | None, says("Deadline of the step, or of one attempt")] = None
     on_timeout: Annotated[str | None, says("Drain: when the deadline passes", enum=DrainTimeout)] = None
     options: Annotated[DrainOptions | None, says("Drain: how pods leave the node")] = None
@@ -114,6 +119,9 @@ class Plan(Part):
     reason: Annotated[Text, says("Why this plan")] = ""
     urgency: Annotated[str, says("When the node leaves", enum=Urgency)] = "Now"
     approval_prefix: Annotated[Name, says("Prefix of the approval labels, resolved")] = ""
+    provider: Annotated[Nullable[ProviderRef], says("Repair back-end of the node, as its pool had it")] = msgspec.field(
+        default_factory=ProviderRef
+    )
     isolate: Annotated[Nullable[list[Word]], says("UUIDs of devices to isolate: decide's grant", maxItems=32)] = []
     steps: Annotated[Nullable[list[PlanStep]], says("The steps, in their order", maxItems=5)] = []
 
@@ -141,6 +149,8 @@ class Current(Part):
 
     step: Annotated[str, says("Which of the five; empty = none yet", enum=[*Step, ""])] = ""
     attempt: Annotated[Count, says("Number of the attempt, counted through the whole repair")] = 0
+    action: Annotated[str, says("Repair: the act of this attempt", enum=[*Action, ""])] = ""
+    args: Annotated[Nullable[dict[str, Line]], says("Repair: what the act needs to know", maxProperties=16)] = {}
     since: Annotated[Time | None, says("Since when")] = None
     deadline: Annotated[Time | None, says("Until when")] = None
     waits_for: Annotated[str, says("What it waits for; empty = nothing, it runs", enum=[*WaitsFor, ""])] = ""
@@ -151,6 +161,7 @@ class Attempt(Part):
     """One attempt of a step."""
 
     n: Annotated[Count, says("Number of the attempt", required=True)] = 0
+    plan_generation: Annotated[Count, says("Generation of the plan it followed")] = 0
     action: Annotated[str, says("The act", enum=[*Action, ""])] = ""
     started: Annotated[Time | None, says("When it began")] = None
     ended: Annotated[Time | None, says("When it ended")] = None
@@ -204,6 +215,9 @@ class StepStatus(Part):
     state: Annotated[str, says("decide's view of it", enum=[*StepState, ""])] = ""
     started: Annotated[Time | None, says("When it began")] = None
     finished: Annotated[Time | None, says("When it ended")] = None
+    approved_attempt: Annotated[Count, says("Attempt whose gate was opened; 0 = none")] = 0
+    approved_at: Annotated[Time | None, says("When it was opened")] = None
+    approved_by: Annotated[Line, says("Who opened it, where the stamping policy tells; otherwise unknown")] = ""
     attempts: Annotated[Nullable[list[Attempt]], says("Its attempts", maxItems=16)] = []
     report: Annotated[Nullable[Report], says("execute's report")] = msgspec.field(default_factory=Report)
 
