@@ -1,0 +1,169 @@
+"""The API server as one ASGI app: who calls, what for, may they, and the answer.
+
+    request -> identity (auth) -> target (requests) -> permission (rbac) -> reading or writing -> answer or watch
+
+Everything between reading the body and sending the answer is synchronous, so requests never see each other half done.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping, MutableMapping
+from contextlib import aclosing
+from typing import Any
+
+from sickbay.apiserver import discovery, reading, writing
+from sickbay.apiserver.auth import Authenticator
+from sickbay.apiserver.calls import Answer, Call, ResourceCall, WatchStream, encode, json_answer
+from sickbay.apiserver.errors import StatusError, bad_request, method_not_allowed, no_such_path
+from sickbay.apiserver.requests import Query, parse_target
+from sickbay.apiserver.store import Store
+from sickbay.apiserver.watching import WatchFeed
+from sickbay.apiserver.writes import Caller
+
+Message = MutableMapping[str, Any]
+Receive = Callable[[], Awaitable[Message]]
+Send = Callable[[Message], Awaitable[None]]
+
+KUBERNETES_VERSION = "v1.36.3"
+"""The version whose behaviour is followed and which /version names, so that kubectl sees no skew."""
+MAX_BODY = 3 * 1024 * 1024
+"""Bytes; kube-apiserver's limit on a request's body."""
+
+
+class ApiServer:
+    """Serves a store. `tokens` maps bearer tokens to identities."""
+
+    def __init__(
+        self, store: Store, tokens: Mapping[str, Caller] | None = None, *, allow_anonymous: bool = False
+    ) -> None:
+        self.store = store
+        self.authenticator = Authenticator(tokens or {}, allow_anonymous=allow_anonymous)
+
+    async def __call__(self, scope: MutableMapping[str, Any], receive: Receive, send: Send) -> None:
+        if scope["type"] == "lifespan":
+            await _lifespan(receive, send)
+            return
+        if scope["type"] != "http":
+            raise RuntimeError(f"the API server speaks HTTP, not {scope['type']}")
+        answer: Answer | WatchStream
+        try:
+            body = await _read_body(receive)
+            answer = self._answer(scope, body)
+        except StatusError as error:
+            answer = refusal(error)
+        if isinstance(answer, WatchStream):
+            await self._stream(answer, receive, send)
+        else:
+            await _send(answer, send)
+
+    def _answer(self, scope: MutableMapping[str, Any], body: bytes) -> Answer | WatchStream:
+        headers: dict[bytes, bytes] = {}
+        for key, value in scope["headers"]:
+            headers[key] = headers[key] + b"\n" + value if key == b"impersonate-group" and key in headers else value
+        caller = self.authenticator.caller(headers)
+        call = Call(scope["method"], scope["path"], Query(scope["query_string"]), headers, body, caller)
+        target = parse_target(call.path)
+        if target is None:
+            return self._document(call)
+        view = self.store.resources.find(target.group, target.version, target.plural)
+        if view is None or bool(target.namespace) > view.type.namespaced:
+            raise no_such_path()
+        return dispatch(self.store, ResourceCall(call, target, view))
+
+    def _document(self, call: Call) -> Answer:
+        """Paths that name no resource."""
+        if call.path in ("/healthz", "/livez", "/readyz"):
+            return Answer(200, b"ok", content_type=b"text/plain; charset=utf-8")
+        if call.path == "/version":
+            return json_answer(200, version_document())
+        found = discovery.answer(self.store.resources, call)
+        if found is None:
+            raise no_such_path()
+        return found
+
+    async def _stream(self, answer: WatchStream, receive: Receive, send: Send) -> None:
+        feed = WatchFeed(self.store, answer.watch)
+        headers = [(b"content-type", b"application/json"), (b"cache-control", b"no-cache, private")]
+        await send({"type": "http.response.start", "status": 200, "headers": headers})
+        async with aclosing(feed.pieces()) as pieces:
+            async for piece in pieces:
+                await send({"type": "http.response.body", "body": piece, "more_body": True})
+        await send({"type": "http.response.body", "body": b"", "more_body": False})
+
+
+def dispatch(store: Store, request: ResourceCall) -> Answer | WatchStream:
+    target = request.target
+    match request.call.method, bool(target.name):
+        case "GET", True:
+            return reading.get(store, request)
+        case "GET", False:
+            return reading.list_or_watch(store, request)
+        case "POST", _:
+            return writing.create(store, request)
+        case "PUT", True:
+            return writing.update(store, request)
+        case "PATCH", True:
+            return writing.patch(store, request)
+        case "DELETE", True:
+            return writing.delete(store, request)
+        case "DELETE", False:
+            return writing.delete_collection(store, request)
+        case method, _:
+            raise method_not_allowed(request.key, method.lower())
+
+
+def refusal(error: StatusError) -> Answer:
+    headers: tuple[tuple[bytes, bytes], ...] = ()
+    if error.retry_after is not None:
+        headers = ((b"retry-after", str(error.retry_after).encode()),)
+    return Answer(error.code, encode(error.body()), headers)
+
+
+def version_document() -> dict[str, str]:
+    major, minor, _ = KUBERNETES_VERSION.removeprefix("v").split(".")
+    return {
+        "major": major,
+        "minor": minor,
+        "gitVersion": f"{KUBERNETES_VERSION}+sickbay",
+        "gitCommit": "",
+        "gitTreeState": "clean",
+        "buildDate": "1970-01-01T00:00:00Z",
+        "goVersion": "",
+        "compiler": "",
+        "platform": "",
+    }
+
+
+async def _read_body(receive: Receive) -> bytes:
+    pieces: list[bytes] = []
+    size = 0
+    while True:
+        message = await receive()
+        if message["type"] == "http.disconnect":
+            raise bad_request("the client went away")
+        piece: bytes = message.get("body", b"")
+        size += len(piece)
+        if size > MAX_BODY:
+            raise StatusError(413, "RequestEntityTooLarge", f"Request entity is too large: limit is {MAX_BODY}")
+        pieces.append(piece)
+        if not message.get("more_body", False):
+            return b"".join(pieces)
+
+
+async def _send(answer: Answer, send: Send) -> None:
+    headers = [
+        (b"content-type", answer.content_type),
+        (b"content-length", str(len(answer.body)).encode()),
+        (b"cache-control", b"no-cache, private"),
+        *answer.headers,
+    ]
+    await send({"type": "http.response.start", "status": answer.status, "headers": headers})
+    await send({"type": "http.response.body", "body": answer.body, "more_body": False})
+
+
+async def _lifespan(receive: Receive, send: Send) -> None:
+    while True:
+        message = await receive()
+        await send({"type": f"{message['type']}.complete"})
+        if message["type"] == "lifespan.shutdown":
+            return

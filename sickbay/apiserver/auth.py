@@ -1,0 +1,61 @@
+"""Who calls: bearer tokens to identities. Impersonation headers are honoured for members of system:masters."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+from sickbay.apiserver.errors import forbidden, unauthorized
+from sickbay.apiserver.writes import Caller
+
+ANONYMOUS = Caller("system:anonymous", ("system:unauthenticated",))
+MASTERS = "system:masters"
+Headers = Mapping[bytes, bytes]
+
+
+class Authenticator:
+    """A fixed table of tokens."""
+
+    def __init__(self, tokens: Mapping[str, Caller], *, allow_anonymous: bool = False) -> None:
+        self._tokens = dict(tokens)
+        self._allow_anonymous = allow_anonymous
+
+    def add(self, token: str, caller: Caller) -> None:
+        self._tokens[token] = caller
+
+    def caller(self, headers: Headers) -> Caller:
+        """Raises StatusError(401) for an unknown token, and for none where anonymous callers are refused."""
+        agent = headers.get(b"user-agent", b"").decode("latin-1")
+        scheme, _, token = headers.get(b"authorization", b"").decode("latin-1").partition(" ")
+        if scheme.lower() == "bearer":
+            known = self._tokens.get(token.strip())
+            if known is None:
+                raise unauthorized()
+            return self._impersonated(_with_agent(_authenticated(known), agent), headers)
+        if not self._allow_anonymous:
+            raise unauthorized()
+        return _with_agent(ANONYMOUS, agent)
+
+    @staticmethod
+    def _impersonated(caller: Caller, headers: Headers) -> Caller:
+        user = headers.get(b"impersonate-user", b"").decode("latin-1")
+        if not user:
+            return caller
+        if MASTERS not in caller.groups:
+            raise forbidden("users", user, f'User "{caller.user}" cannot impersonate resource "users"')
+        groups = headers.get(b"impersonate-group", b"").decode("latin-1")
+        return Caller(user, (*filter(None, groups.split("\n")), "system:authenticated"), caller.user_agent)
+
+
+def _authenticated(caller: Caller) -> Caller:
+    if "system:authenticated" in caller.groups:
+        return caller
+    groups = list(caller.groups)
+    if caller.user.startswith("system:serviceaccount:"):
+        namespace = caller.user.split(":")[2]
+        groups += ["system:serviceaccounts", f"system:serviceaccounts:{namespace}"]
+    return replace(caller, groups=(*dict.fromkeys((*groups, "system:authenticated")),))
+
+
+def _with_agent(caller: Caller, agent: str) -> Caller:
+    return replace(caller, user_agent=agent) if agent else caller

@@ -1,0 +1,92 @@
+"""One API call, as the endpoints see it, and the answers they give."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import msgspec
+import yaml
+
+from sickbay.apiserver.errors import Obj, bad_request, unsupported_media_type
+from sickbay.apiserver.requests import Query, Target
+from sickbay.apiserver.resources import Served
+from sickbay.apiserver.writes import Caller
+
+JSON_TYPE = "application/json"
+_BODY_TYPES = (JSON_TYPE, "application/yaml")
+encode = msgspec.json.Encoder().encode
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """`view` and `target` belong together: the resource version the path names."""
+
+    method: str
+    path: str
+    query: Query
+    headers: Mapping[bytes, bytes]
+    body: bytes
+    caller: Caller
+
+    @property
+    def content_type(self) -> str:
+        value = self.headers.get(b"content-type", b"").decode("latin-1")
+        return value.partition(";")[0].strip().lower()
+
+    @property
+    def accept(self) -> str:
+        return self.headers.get(b"accept", b"").decode("latin-1")
+
+
+@dataclass(frozen=True, slots=True)
+class ResourceCall:
+    """A call to one resource."""
+
+    call: Call
+    target: Target
+    view: Served
+
+    @property
+    def key(self) -> str:
+        return self.view.type.key
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    status: int
+    body: bytes
+    headers: tuple[tuple[bytes, bytes], ...] = ()
+    content_type: bytes = b"application/json"
+
+
+@dataclass(frozen=True, slots=True)
+class WatchStream:
+    """An answer that goes on: `app` lets `watching` feed it."""
+
+    watch: Any
+    headers: tuple[tuple[bytes, bytes], ...] = field(default=())
+
+
+def json_answer(status: int, content: Any) -> Answer:
+    return Answer(status, encode(content))
+
+
+def decode_body(call: Call) -> Obj:
+    """The object in the body. Raises StatusError: 400 for what is no object, 415 for another media type."""
+    kind = call.content_type
+    if kind and kind not in _BODY_TYPES:
+        raise unsupported_media_type(_BODY_TYPES)
+    content = decode(call.body, yaml_allowed=kind == "application/yaml")
+    if not isinstance(content, dict):
+        raise bad_request("the request body must be an object")
+    return content
+
+
+def decode(body: bytes, *, yaml_allowed: bool = False) -> Any:
+    """Raises StatusError(400) with the place of the mistake."""
+    try:
+        return yaml.safe_load(body) if yaml_allowed else msgspec.json.decode(body)
+    except (msgspec.DecodeError, yaml.YAMLError, UnicodeDecodeError) as error:
+        raise bad_request(f"the request body cannot be read: {error}") from None

@@ -1,0 +1,152 @@
+"""The columns of each kind's table.
+
+Custom resources bring theirs as JSON paths (`additionalPrinterColumns`); built-in kinds that people look at in a
+repair have the columns of kubernetes/pkg/printers/internalversion; all others show name and age.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any
+
+from sickbay.apiserver.errors import Obj
+from sickbay.apiserver.jsonpath import first
+from sickbay.apiserver.resources import ResourceType
+from sickbay.clock import parse_time
+
+Cell = Callable[[Obj, datetime], Any]
+UNKNOWN = "<unknown>"
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    name: str
+    type: str
+    cell: Cell
+    format: str = ""
+    description: str = ""
+    priority: int = 0
+
+    def definition(self) -> Obj:
+        return {
+            "name": self.name,
+            "type": self.type,
+            "format": self.format,
+            "description": self.description,
+            "priority": self.priority,
+        }
+
+
+def human_duration(span: timedelta) -> str:
+    """As kubectl prints ages (apimachinery/pkg/util/duration): two units at most, fewer as they grow."""
+    seconds = int(span.total_seconds())
+    if seconds < -1:
+        return "<invalid>"
+    if seconds < 120:
+        return f"{max(seconds, 0)}s"
+    minutes, hours, days = seconds // 60, seconds // 3600, seconds // 86400
+    if minutes < 10:
+        return _pair(minutes, "m", seconds % 60, "s")
+    if minutes < 180:
+        return f"{minutes}m"
+    if hours < 8:
+        return _pair(hours, "h", minutes % 60, "m")
+    if hours < 48:
+        return f"{hours}h"
+    if hours < 192:
+        return _pair(days, "d", hours % 24, "h")
+    if days < 730:
+        return f"{days}d"
+    years = days // 365
+    return _pair(years, "y", days % 365, "d") if years < 8 else f"{years}y"
+
+
+def _pair(big: int, big_unit: str, small: int, small_unit: str) -> str:
+    return f"{big}{big_unit}{small}{small_unit}" if small else f"{big}{big_unit}"
+
+
+def age(moment: Any, now: datetime) -> str:
+    """The time since a Kubernetes time; `<unknown>` when there is none."""
+    if not isinstance(moment, str) or not moment:
+        return UNKNOWN
+    try:
+        return human_duration(now - parse_time(moment))
+    except ValueError:
+        return "<invalid>"
+
+
+def _age(obj: Obj, now: datetime) -> str:
+    return age(obj["metadata"].get("creationTimestamp"), now)
+
+
+def _name(obj: Obj, now: datetime) -> str:
+    return str(obj["metadata"]["name"])
+
+
+NAME = Column("Name", "string", _name, format="name", description="Name must be unique within a namespace.")
+AGE = Column(
+    "Age",
+    "string",
+    _age,
+    description="CreationTimestamp is a timestamp representing the server time when this object was created.",
+)
+CREATED_AT = Column("Created At", "date", lambda obj, now: obj["metadata"].get("creationTimestamp"))
+
+
+def columns_of(kind: ResourceType) -> list[Column]:
+    if kind.custom is not None:
+        return _custom_columns(kind.custom.columns)
+    from sickbay.apiserver.printers import PRINTERS
+
+    return PRINTERS.get(kind.key, [NAME, CREATED_AT])
+
+
+def _custom_columns(columns: Iterable[Obj]) -> list[Column]:
+    listed = [_custom_column(column) for column in columns]
+    return [NAME, *(listed or [AGE])]
+
+
+def _custom_column(column: Obj) -> Column:
+    path, kind = column["jsonPath"], column.get("type", "string")
+
+    def cell(obj: Obj, now: datetime) -> Any:
+        value = first(obj, path)
+        return typed(value, kind, now)
+
+    return Column(
+        column["name"],
+        kind,
+        cell,
+        format=column.get("format", ""),
+        description=column.get("description", ""),
+        priority=column.get("priority", 0),
+    )
+
+
+def typed(value: Any, kind: str, now: datetime) -> Any:
+    """A value as a cell of a printer column's type; None where it is absent or does not fit."""
+    if value is None:
+        return None
+    match kind:
+        case "date":
+            return age(value, now)
+        case "integer":
+            return value if isinstance(value, int) and not isinstance(value, bool) else None
+        case "number":
+            return value if isinstance(value, int | float) and not isinstance(value, bool) else None
+        case "boolean":
+            return value if isinstance(value, bool) else None
+        case _:
+            return _as_text(value)
+
+
+def _as_text(value: Any) -> str:
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, dict | list):
+        from sickbay.apiserver.calls import encode
+
+        return encode(value).decode()
+    return str(value)

@@ -1,0 +1,166 @@
+"""CustomResourceDefinitions: creating one makes its resource served, deleting it takes the objects along.
+
+The real server establishes a CRD in the background within milliseconds; here it is established in the same write.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from sickbay.apiserver.errors import Cause, Obj
+from sickbay.apiserver.metadata import invalid_value, required
+from sickbay.apiserver.resources import ResourceType
+from sickbay.apiserver.strategy import SpecStatus, Strategy
+from sickbay.clock import rfc3339
+
+if TYPE_CHECKING:
+    from sickbay.apiserver.store import Store
+
+CRDS = "customresourcedefinitions.apiextensions.k8s.io"
+
+
+class CrdStrategy(SpecStatus):
+    def prepare_create(self, obj: Obj, store: Store) -> None:
+        now = rfc3339(store.clock.now())
+        spec = default_spec(obj.get("spec") or {})
+        obj["spec"] = spec
+        obj["status"] = {
+            "conditions": [
+                _condition("NamesAccepted", "NoConflicts", "no conflicts found", now),
+                _condition("Established", "InitialNamesAccepted", "the initial names have been accepted", now),
+            ],
+            "acceptedNames": spec.get("names") or {},
+            "storedVersions": [version["name"] for version in spec.get("versions") or () if version.get("storage")],
+        }
+
+    def prepare_update(self, new: Obj, old: Obj) -> None:
+        super().prepare_update(new, old)
+        new["spec"] = default_spec(new.get("spec") or {})
+        new["status"] = {**(old.get("status") or {}), "acceptedNames": new["spec"].get("names") or {}}
+
+    def validate(self, new: Obj, old: Obj | None, subresource: str) -> list[Cause]:
+        return check_definition(new)
+
+
+def _condition(kind: str, reason: str, message: str, now: str) -> Obj:
+    return {"type": kind, "status": "True", "lastTransitionTime": now, "reason": reason, "message": message}
+
+
+def default_spec(spec: Obj) -> Obj:
+    spec = dict(spec)
+    names = dict(spec.get("names") or {})
+    if names.get("kind"):
+        names.setdefault("singular", str(names["kind"]).lower())
+        names.setdefault("listKind", f"{names['kind']}List")
+    spec["names"] = names
+    spec.setdefault("conversion", {"strategy": "None"})
+    return spec
+
+
+def check_definition(definition: Obj) -> list[Cause]:
+    """What must hold before the resource can be served at all."""
+    spec, name = definition.get("spec") or {}, definition["metadata"]["name"]
+    names, versions = spec.get("names") or {}, spec.get("versions") or []
+    causes = [
+        required(f"spec.{field}")
+        for field, value in (
+            ("group", spec.get("group")),
+            ("names.plural", names.get("plural")),
+            ("names.kind", names.get("kind")),
+        )
+        if not value
+    ]
+    if spec.get("scope") not in ("Cluster", "Namespaced"):
+        message = f'Unsupported value: "{spec.get("scope", "")}": supported values: "Cluster", "Namespaced"'
+        causes.append(Cause("FieldValueNotSupported", message, "spec.scope"))
+    expected = f"{names.get('plural')}.{spec.get('group')}"
+    if not causes and name != expected:
+        causes.append(invalid_value("metadata.name", name, 'must be spec.names.plural+"."+spec.group'))
+    if sum(version.get("storage") is True for version in versions) != 1:
+        causes.append(
+            invalid_value("spec.versions", versions, "must have exactly one version marked as storage version")
+        )
+    causes += [
+        required(f"spec.versions[{index}].schema.openAPIV3Schema", "schemas are required")
+        for index, version in enumerate(versions)
+        if not (version.get("schema") or {}).get("openAPIV3Schema")
+    ]
+    return causes
+
+
+@dataclass(frozen=True)
+class CustomResource:
+    """What a definition says of its objects beyond their names."""
+
+    definition: Obj
+    version: Obj
+
+    @property
+    def columns(self) -> list[Obj]:
+        return list(self.version.get("additionalPrinterColumns") or ())
+
+    @property
+    def schema(self) -> Obj:
+        schema: Obj = (self.version.get("schema") or {}).get("openAPIV3Schema") or {}
+        return schema
+
+
+class CustomStrategy(Strategy):
+    """Objects of a definition: generation counts everything but metadata (and status, where it is a subresource)."""
+
+    generation = True
+
+    def __init__(self, custom: CustomResource) -> None:
+        self.custom = custom
+        self.has_status = "status" in (custom.version.get("subresources") or {})
+
+    def prepare_status(self, new: Obj, old: Obj) -> None:
+        """Only `status` is taken: not even metadata can be changed through the status endpoint."""
+        status, revision = new.get("status"), new["metadata"]["resourceVersion"]
+        new.clear()
+        new.update(old)
+        new["metadata"] = {**old["metadata"], "resourceVersion": revision}
+        if status is None:
+            new.pop("status", None)
+        else:
+            new["status"] = status
+
+    def changes_generation(self, new: Obj, old: Obj) -> bool:
+        ignored = {"metadata", "status"} if self.has_status else {"metadata"}
+        fields = (new.keys() | old.keys()) - ignored
+        return any(new.get(field) != old.get(field) for field in fields)
+
+
+def resource_type(definition: Obj) -> ResourceType:
+    spec = definition["spec"]
+    names = spec["names"]
+    served = [version for version in spec["versions"] if version.get("served", True)]
+    storage = next(version for version in spec["versions"] if version.get("storage"))
+    custom = CustomResource(definition, storage)
+    fields = {entry["jsonPath"].lstrip("."): "" for entry in storage.get("selectableFields") or ()}
+    return ResourceType(
+        spec["group"],
+        storage["name"],
+        names["plural"],
+        names["kind"],
+        spec["scope"] == "Namespaced",
+        CustomStrategy(custom),
+        singular=names.get("singular", ""),
+        short_names=tuple(names.get("shortNames") or ()),
+        categories=tuple(names.get("categories") or ()),
+        subresources=tuple(key for key in ("status", "scale") if key in (storage.get("subresources") or {})),
+        fields=fields,
+        versions=tuple(version["name"] for version in served),
+        custom=custom,
+    )
+
+
+def definition_changed(store: Store, definition: Obj) -> None:
+    """Serve what the definition says now."""
+    store.serve(resource_type(definition))
+
+
+def definition_gone(store: Store, definition: Obj) -> None:
+    """Stop serving, and remove the objects."""
+    store.unserve(definition["metadata"]["name"])

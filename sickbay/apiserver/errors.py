@@ -1,0 +1,155 @@
+"""Refusals of the API server, shaped as `metav1.Status` like those of kube-apiserver.
+
+    StatusError            everything the server refuses; carries code, reason, message and details
+      made by not_found, already_exists, conflict, invalid, bad_request, forbidden, expired, ...
+
+Clients branch on `code` and `reason`; people read `message`. The texts are those of Kubernetes' own
+`apimachinery/pkg/api/errors`, because tools (kubectl among them) match on them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+Obj = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Cause:
+    """One reason of an `Invalid` answer: `FieldValueRequired` and the like, with the path of the field."""
+
+    reason: str
+    message: str
+    field: str
+
+    @property
+    def text(self) -> str:
+        return f"{self.field}: {self.message}"
+
+
+class StatusError(Exception):
+    """A refused request."""
+
+    def __init__(
+        self, code: int, reason: str, message: str, *, details: Obj | None = None, retry_after: int | None = None
+    ) -> None:
+        super().__init__(message)
+        self.code = code
+        self.reason = reason
+        self.message = message
+        self.details = details
+        self.retry_after = retry_after
+
+    def body(self) -> Obj:
+        status: Obj = {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Failure"}
+        status["message"] = self.message
+        if self.reason:
+            status["reason"] = self.reason
+        details = dict(self.details or {})
+        if self.retry_after is not None:
+            details["retryAfterSeconds"] = self.retry_after
+        if details:
+            status["details"] = details
+        status["code"] = self.code
+        return status
+
+
+def split_key(resource: str) -> tuple[str, str]:
+    """`noderepairs.sickbay.dev` -> (`sickbay.dev`, `noderepairs`)."""
+    plural, _, group = resource.partition(".")
+    return group, plural
+
+
+def _details(resource: str, name: str) -> Obj:
+    group, plural = split_key(resource)
+    details = {"name": name, "group": group, "kind": plural}
+    return {key: value for key, value in details.items() if value}
+
+
+def not_found(resource: str, name: str) -> StatusError:
+    return StatusError(404, "NotFound", f'{resource} "{name}" not found', details=_details(resource, name))
+
+
+def no_such_path() -> StatusError:
+    """An API path that nothing serves."""
+    return StatusError(404, "NotFound", "the server could not find the requested resource", details={})
+
+
+def already_exists(resource: str, name: str) -> StatusError:
+    message = f'{resource} "{name}" already exists'
+    return StatusError(409, "AlreadyExists", message, details=_details(resource, name))
+
+
+def conflict(resource: str, name: str, why: str = "") -> StatusError:
+    why = why or "the object has been modified; please apply your changes to the latest version and try again"
+    message = f'Operation cannot be fulfilled on {resource} "{name}": {why}'
+    return StatusError(409, "Conflict", message, details=_details(resource, name))
+
+
+def forbidden(resource: str, name: str, why: str, causes: list[Obj] | None = None) -> StatusError:
+    subject = f'{resource} "{name}"' if name else resource
+    details = _details(resource, name)
+    if causes:
+        details["causes"] = causes
+    return StatusError(403, "Forbidden", f"{subject} is forbidden: {why}", details=details)
+
+
+def invalid(kind: str, group: str, name: str, causes: list[Cause]) -> StatusError:
+    """422 with one cause for each field. `causes` must not be empty."""
+    texts = list(dict.fromkeys(cause.text for cause in causes))
+    joined = texts[0] if len(texts) == 1 else "[" + ", ".join(texts) + "]"
+    subject = f"{kind}.{group}" if group else kind
+    details: Obj = {"name": name, "group": group, "kind": kind}
+    details = {key: value for key, value in details.items() if value}
+    details["causes"] = [{"reason": c.reason, "message": c.message, "field": c.field} for c in causes]
+    return StatusError(422, "Invalid", f'{subject} "{name}" is invalid: {joined}', details=details)
+
+
+def bad_request(message: str) -> StatusError:
+    return StatusError(400, "BadRequest", message)
+
+
+def unprocessable(why: str) -> StatusError:
+    """A JSON patch that does not apply, a failed `test` among them."""
+    cause = {"reason": "UnexpectedServerResponse", "message": why}
+    message = "the server rejected our request due to an error in our request"
+    return StatusError(422, "Invalid", message, details={"causes": [cause]})
+
+
+def expired(message: str) -> StatusError:
+    """410: the resourceVersion or continue token is older than what is kept."""
+    return StatusError(410, "Expired", message)
+
+
+def unsupported_media_type(accepted: tuple[str, ...]) -> StatusError:
+    message = "the body of the request was in an unknown format - accepted media types include: " + ", ".join(accepted)
+    return StatusError(415, "UnsupportedMediaType", message)
+
+
+def not_acceptable(accepted: tuple[str, ...]) -> StatusError:
+    message = "only the following media types are accepted: " + ", ".join(accepted)
+    return StatusError(406, "NotAcceptable", message)
+
+
+def method_not_allowed(resource: str, verb: str) -> StatusError:
+    group, plural = split_key(resource)
+    details = {key: value for key, value in {"group": group, "kind": plural}.items() if value}
+    message = f'{verb} is not supported on resources of kind "{resource}"'
+    return StatusError(405, "MethodNotAllowed", message, details=details)
+
+
+def unauthorized() -> StatusError:
+    return StatusError(401, "Unauthorized", "Unauthorized")
+
+
+def too_many_requests(message: str, retry_after: int, causes: list[Obj] | None = None) -> StatusError:
+    details: Obj = {"causes": causes} if causes else {}
+    return StatusError(
+        429, "TooManyRequests", message, details=details, retry_after=retry_after if retry_after else None
+    )
+
+
+def internal(message: str) -> StatusError:
+    details = {"causes": [{"message": message}]}
+    return StatusError(500, "InternalError", f"Internal error occurred: {message}", details=details)

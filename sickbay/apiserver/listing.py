@@ -1,0 +1,126 @@
+"""Lists: selection, and pages that all show one moment however much is written between them.
+
+A continue token names the revision of the first page and the key to go on from. Later pages show the objects as they
+were at that revision, rebuilt from the history; when the history no longer reaches back the token has expired (410).
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+from bisect import bisect_right
+from dataclasses import dataclass
+
+from sickbay.apiserver.errors import StatusError, bad_request, expired
+from sickbay.apiserver.resources import ResourceType, Served
+from sickbay.apiserver.selectors import (
+    FieldTerm,
+    field_predicate,
+    label_predicate,
+    parse_fields,
+    parse_labels,
+    unsupported_field,
+)
+from sickbay.apiserver.table import Entry, Filter, Table
+
+_EVERY_KIND = ("metadata.name", "metadata.namespace")
+
+
+def selection(
+    kind: ResourceType, namespace: str = "", labels: str = "", fields: str = "", view: Served | None = None
+) -> Filter:
+    """Raises StatusError(400) for a selector that cannot be read, or a field the kind cannot be selected by."""
+    requirements = parse_labels(labels)
+    terms = tuple(_resolved(kind, term, view) for term in parse_fields(fields))
+    return Filter(
+        namespace if kind.namespaced else "",
+        label_predicate(requirements) if requirements else None,
+        field_predicate(terms, kind.fields) if terms else None,
+        terms,
+    )
+
+
+def _resolved(kind: ResourceType, term: FieldTerm, view: Served | None) -> FieldTerm:
+    path = view.renamed_fields.get(term.path, term.path) if view is not None else term.path
+    if path not in kind.fields and path not in _EVERY_KIND:
+        raise unsupported_field(term.path)
+    return FieldTerm(path, term.equal, term.value)
+
+
+def check_kept(table: Table, revision: int, current: int) -> None:
+    """Raises StatusError(410) when changes after `revision` may have been forgotten, 504 when it lies ahead."""
+    if revision < table.compacted:
+        raise expired(f"too old resource version: {revision} ({table.compacted + 1})")
+    if revision > current:
+        raise too_large(revision, current)
+
+
+def too_large(revision: int, current: int) -> StatusError:
+    cause = {"reason": "ResourceVersionTooLarge", "message": "Too large resource version"}
+    message = f"Too large resource version: {revision}, current: {current}"
+    return StatusError(504, "Timeout", message, details={"causes": [cause]}, retry_after=1)
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    entries: list[Entry]
+    revision: int
+    continue_token: str = ""
+    remaining: int | None = None
+
+
+def encode_token(revision: int, key: str) -> str:
+    text = json.dumps({"v": "meta.k8s.io/v1", "rv": revision, "start": key})
+    return base64.urlsafe_b64encode(text.encode()).decode().rstrip("=")
+
+
+def decode_token(token: str) -> tuple[int, str]:
+    """Raises StatusError(400)."""
+    try:
+        content = json.loads(base64.urlsafe_b64decode(token + "=" * (-len(token) % 4)))
+        revision, start = int(content["rv"]), str(content["start"])
+    except (ValueError, KeyError, TypeError):
+        raise bad_request("continue key is not valid: it was not issued by this server") from None
+    return revision, start
+
+
+def page(table: Table, current: int, chosen: Filter, limit: int = 0, token: str = "", exact: int = 0) -> Page:
+    """One page of at most `limit` entries (all, when 0). `exact` asks for the state at a revision.
+
+    Raises StatusError(410) when the token's or the asked moment is no longer kept.
+    """
+    if not token and not limit and not exact:
+        return Page(table.select(chosen), current)
+    revision, start = decode_token(token) if token else (exact or current, "")
+    if revision < table.compacted and revision != current:
+        raise (
+            _expired_token()
+            if token
+            else expired(f"The resourceVersion for the provided list is too old: {revision} ({table.compacted + 1})")
+        )
+    if revision > current:
+        raise too_large(revision, current)
+    entries = table.entries if revision == current else table.at(revision)
+    keys = table.sorted_keys() if revision == current else sorted(entries)
+    return _cut([entries[key] for key in keys[bisect_right(keys, start) if start else 0 :]], chosen, limit, revision)
+
+
+def _cut(candidates: list[Entry], chosen: Filter, limit: int, revision: int) -> Page:
+    taken: list[Entry] = []
+    for index, entry in enumerate(candidates):
+        if not chosen.matches(entry.obj):
+            continue
+        taken.append(entry)
+        if limit and len(taken) == limit and index + 1 < len(candidates):
+            unfiltered = chosen.labels is None and chosen.fields is None and not chosen.namespace
+            rest = len(candidates) - index - 1 if unfiltered else None
+            return Page(taken, revision, encode_token(revision, entry.key), rest)
+    return Page(taken, revision)
+
+
+def _expired_token() -> StatusError:
+    message = (
+        "The provided continue parameter is too old to display a consistent list result. You must start a new list"
+        " without the continue parameter."
+    )
+    return expired(message)

@@ -1,0 +1,503 @@
+"""The store: every object, every rule of the API that is not about HTTP.
+
+Synchronous and free of I/O. A call reads, checks and writes in one go, so between two calls the state is always
+consistent, and under a deterministic event loop a whole run is a function of its seed.
+
+Objects are plain dicts. What the store hands out is shared with its history and its watchers: never change it in
+place. What it is given it copies.
+
+One revision counter serves all resources, as etcd's does: it is the resourceVersion.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import msgspec
+
+from sickbay.apiserver import crds, jsonpatch, mergepatch, metadata, strategic
+from sickbay.apiserver.binding import bound
+from sickbay.apiserver.builtin import register_builtin
+from sickbay.apiserver.deletion import Deleted, DeleteOptions, Deletion
+from sickbay.apiserver.errors import (
+    Cause,
+    Obj,
+    StatusError,
+    already_exists,
+    bad_request,
+    conflict,
+    forbidden,
+    invalid,
+    not_found,
+    unprocessable,
+    unsupported_media_type,
+)
+from sickbay.apiserver.eviction import evict
+from sickbay.apiserver.listing import check_kept, selection
+from sickbay.apiserver.resources import Registry, ResourceType, Served
+from sickbay.apiserver.table import Entry, Filter, Table, Watcher
+from sickbay.apiserver.writes import SYSTEM, Caller, Hook, Write
+from sickbay.clock import Clock, Randomness, rfc3339
+
+HISTORY = 10_000
+"""Changes kept for each resource; a watch that resumes from before them gets 410."""
+SYSTEM_NAMESPACES = ("default", "kube-node-lease", "kube-public", "kube-system")
+
+JSON, MERGE, STRATEGIC = "json", "merge", "strategic"
+
+
+def copied(obj: Obj) -> Obj:
+    """A deep copy; also proves that the object is JSON."""
+    try:
+        result: Obj = msgspec.json.decode(msgspec.json.encode(obj))
+    except TypeError as error:
+        raise bad_request(f"the object is not JSON: {error}") from None
+    return result
+
+
+class Store:
+    """All objects of one cluster."""
+
+    def __init__(self, clock: Clock, randomness: Randomness, *, history: int = HISTORY) -> None:
+        self.clock = clock
+        self.randomness = randomness
+        self.resources = Registry()
+        self.revision = 0
+        self._history = history
+        self._tables: dict[str, Table] = {}
+        self._before: list[Hook] = []
+        self._after: list[Hook] = []
+        self._deletion = Deletion(self)
+        register_builtin(self.resources)
+        for name in SYSTEM_NAMESPACES:
+            self.create("namespaces", {"metadata": {"name": name}})
+
+    # -- hooks
+
+    def before_write(self, hook: Hook) -> None:
+        """Call `hook` before each write is judged. It may write itself, or raise a StatusError to refuse."""
+        self._before.append(hook)
+
+    def after_write(self, hook: Hook) -> None:
+        """Call `hook` after each write, when watchers have been told."""
+        self._after.append(hook)
+
+    def announce(self, write: Write) -> None:
+        for hook in tuple(self._before):
+            hook(write)
+
+    def report(self, write: Write) -> None:
+        for hook in tuple(self._after):
+            hook(write)
+
+    # -- reading
+
+    def type(self, resource: str) -> ResourceType:
+        """Raises StatusError(404) for a resource that is not served."""
+        if resource not in self.resources:
+            raise StatusError(404, "NotFound", f"the server could not find the requested resource ({resource})")
+        return self.resources.get(resource)
+
+    def table(self, resource: str) -> Table:
+        found = self._tables.get(resource)
+        if found is None:
+            found = self._tables[resource] = Table(self.type(resource), self._history, self.revision)
+        return found
+
+    def entry(self, resource: str, name: str, namespace: str = "") -> Entry:
+        """Raises StatusError(404)."""
+        found = self.table(resource).entries.get(self.type(resource).object_key(namespace, name))
+        if found is None:
+            raise not_found(resource, name)
+        return found
+
+    def get(self, resource: str, name: str, namespace: str = "") -> Obj:
+        """Raises StatusError(404)."""
+        return self.entry(resource, name, namespace).obj
+
+    def find(self, resource: str, name: str, namespace: str = "") -> Obj | None:
+        if resource not in self.resources:
+            return None
+        found = self.table(resource).entries.get(self.type(resource).object_key(namespace, name))
+        return None if found is None else found.obj
+
+    def list(self, resource: str, namespace: str = "", *, labels: str = "", fields: str = "") -> list[Obj]:
+        """Matching objects in key order (namespace, then name); all namespaces when none is given."""
+        chosen = selection(self.type(resource), namespace, labels, fields)
+        return [entry.obj for entry in self.table(resource).select(chosen)]
+
+    def watch(self, resource: str, selection: Filter | None = None, *, since: int | None = None) -> Watcher:
+        """Watch from a revision (now, when none is given). Raises StatusError(410) when that is no longer kept."""
+        table = self.table(resource)
+        revision = self.revision if since is None else since
+        check_kept(table, revision, self.revision)
+        return table.watch(selection or Filter(), revision)
+
+    def compact(self, revision: int | None = None) -> None:
+        """Forget the history up to `revision` (all of it, when none is given); older watches and pages get 410."""
+        for table in self._tables.values():
+            table.compact(self.revision if revision is None else revision)
+
+    def disconnect(self, resource: str = "") -> None:
+        """End all watches (of one resource); clients see their stream close."""
+        for key, table in self._tables.items():
+            if resource in ("", key):
+                for watcher in table.watchers():
+                    watcher.close()
+
+    # -- writing
+
+    def create(
+        self, resource: str, obj: Obj, namespace: str = "", *, caller: Caller = SYSTEM, dry_run: bool = False
+    ) -> Obj:
+        """Raises StatusError: 409 when it exists, 422 when it is invalid, 404 for an unknown namespace."""
+        kind = self.type(resource)
+        given = (obj.get("metadata") or {}).get("name", "")
+        write = self._write("create", kind, namespace, given, "", caller, obj)
+        self.announce(write)
+        new = self._created(kind, copied(obj), namespace)
+        name, space = new["metadata"]["name"], new["metadata"].get("namespace", "")
+        if kind.object_key(space, name) in self.table(resource).entries:
+            raise already_exists(resource, name)
+        if dry_run:
+            return new
+        stored = self.put(kind, new)
+        self.report(replace(write, namespace=space, name=name, old=None, new=stored))
+        return stored
+
+    def update(
+        self,
+        resource: str,
+        obj: Obj,
+        namespace: str = "",
+        *,
+        subresource: str = "",
+        caller: Caller = SYSTEM,
+        dry_run: bool = False,
+    ) -> Obj:
+        """Replace an object. A resourceVersion in it must be the current one; without one the last writer wins."""
+        kind = self.type(resource)
+        name = (obj.get("metadata") or {}).get("name", "")
+        write = self._write("update", kind, namespace, name, subresource, caller, obj)
+        return self._modify(kind, write, lambda old: self._replacement(kind, obj, old), dry_run)
+
+    def _replacement(self, kind: ResourceType, obj: Obj, old: Obj) -> Obj:
+        new = copied(obj)
+        uid = (new.get("metadata") or {}).get("uid", "")
+        if uid and uid != old["metadata"]["uid"]:
+            current = old["metadata"]["uid"]
+            why = f"Precondition failed: UID in precondition: {uid}, UID in object meta: {current}"
+            raise conflict(kind.key, old["metadata"]["name"], why)
+        if kind.custom is not None and not (new.get("metadata") or {}).get("resourceVersion"):
+            cause = metadata.invalid_value("metadata.resourceVersion", 0, "must be specified for an update")
+            raise invalid(kind.kind, kind.group, old["metadata"]["name"], [cause])
+        return new
+
+    def patch(
+        self,
+        resource: str,
+        name: str,
+        body: Any,
+        patch_type: str = MERGE,
+        namespace: str = "",
+        *,
+        subresource: str = "",
+        caller: Caller = SYSTEM,
+        dry_run: bool = False,
+        view: Served | None = None,
+    ) -> Obj:
+        """Patch an object: `json` (a list of operations), `merge`, or `strategic` (built-in kinds only).
+
+        `view` is the version the patch speaks of, where it is not the stored one.
+        """
+        kind = self.type(resource)
+        write = self._write("patch", kind, namespace, name, subresource, caller, None)
+        change = patcher(kind, body, patch_type)
+        if view is not None and not view.native:
+            return self._modify(kind, write, lambda old: view.inward(change(view.outward(old))), dry_run)
+        return self._modify(kind, write, change, dry_run)
+
+    def _write(
+        self,
+        verb: str,
+        kind: ResourceType,
+        namespace: str,
+        name: str,
+        subresource: str,
+        caller: Caller,
+        new: Obj | None,
+    ) -> Write:
+        old = self.find(kind.key, name, namespace)
+        return Write(verb, kind.key, kind.kind, namespace, name, subresource, caller.user, caller.user_agent, old, new)
+
+    def _modify(self, kind: ResourceType, write: Write, change: Callable[[Obj], Obj], dry_run: bool) -> Obj:
+        self.announce(write)
+        old = self.get(kind.key, write.name, write.namespace)
+        new = self._updated(kind, change(old), old, write.subresource)
+        if dry_run:
+            return new
+        if new == old:
+            self.report(replace(write, old=old, new=old))
+            return old
+        if ends(new):
+            final = self.drop(kind, new)
+            self.report(replace(write, old=old, new=None))
+            return final
+        stored = self.put(kind, new)
+        self.report(replace(write, old=old, new=stored))
+        return stored
+
+    def delete(
+        self,
+        resource: str,
+        name: str,
+        namespace: str = "",
+        *,
+        uid: str = "",
+        resource_version: str = "",
+        grace: int | None = None,
+        propagation: str = "",
+        caller: Caller = SYSTEM,
+        dry_run: bool = False,
+    ) -> Deleted:
+        """Delete, or begin to: finalizers and the grace of a running pod let the object live on, marked.
+
+        Raises StatusError: 404, or 409 when `uid` or `resource_version` do not match.
+        """
+        kind = self.type(resource)
+        write = self._write("delete", kind, namespace, name, "", caller, None)
+        self.announce(write)
+        options = DeleteOptions(uid, resource_version, grace, propagation, dry_run)
+        return self._deletion.delete(kind, write, options)
+
+    def evict(
+        self,
+        name: str,
+        namespace: str,
+        *,
+        uid: str = "",
+        resource_version: str = "",
+        grace: int | None = None,
+        caller: Caller = SYSTEM,
+        dry_run: bool = False,
+    ) -> None:
+        """Evict a pod where its budget allows it. Raises StatusError: 404, 409, 429 (budget), 500 (two budgets)."""
+        kind = self.type("pods")
+        write = self._write("evict", kind, namespace, name, "eviction", caller, None)
+        self.announce(write)
+        evict(self, write, DeleteOptions(uid, resource_version, grace, "", dry_run))
+
+    def bind(self, name: str, namespace: str, node: str, *, uid: str = "", caller: Caller = SYSTEM) -> None:
+        """Assign a pod to a node, as the scheduler does. Raises StatusError(409) when it is assigned already."""
+        kind = self.type("pods")
+        write = self._write("create", kind, namespace, name, "binding", caller, None)
+        self.announce(write)
+        old = self.get("pods", name, namespace)
+        stored = self.put(kind, bound(old, node, uid, rfc3339(self.clock.now())))
+        self.report(replace(write, old=old, new=stored))
+
+    # -- building versions
+
+    def _created(self, kind: ResourceType, obj: Obj, namespace: str) -> Obj:
+        meta = self._created_metadata(kind, obj, namespace)
+        new = {**obj, "metadata": meta}
+        self._check_type(kind, new)
+        kind.strategy.prepare_create(new, self)
+        if kind.strategy.generation:
+            new["metadata"]["generation"] = 1
+        name = meta["name"]
+        causes = metadata.check_name(name, path_segment_only=kind.group == "rbac.authorization.k8s.io")
+        causes += metadata.check(new["metadata"], None)
+        causes += kind.strategy.validate(new, None, "")
+        self._refuse(kind, name, causes)
+        return new
+
+    def _created_metadata(self, kind: ResourceType, obj: Obj, namespace: str) -> Obj:
+        given = obj.get("metadata") or {}
+        if problem := metadata.check_types(given):
+            raise bad_request(problem)
+        if given.get("resourceVersion"):
+            raise StatusError(500, "", "resourceVersion should not be set on objects to be created")
+        meta = metadata.normalise(given)
+        for field in ("deletionTimestamp", "deletionGracePeriodSeconds", "generation", "selfLink"):
+            meta.pop(field, None)
+        if not meta.get("name") and meta.get("generateName"):
+            meta["name"] = self._fresh_name(kind, meta["generateName"], namespace)
+        if not meta.get("name"):
+            cause = metadata.required("metadata.name", "name or generateName is required")
+            raise invalid(kind.kind, kind.group, "", [cause])
+        self._place(kind, meta, namespace)
+        meta["uid"] = self.randomness.uuid()
+        meta["creationTimestamp"] = rfc3339(self.clock.now())
+        return meta
+
+    def _place(self, kind: ResourceType, meta: Obj, namespace: str) -> None:
+        if not kind.namespaced:
+            meta.pop("namespace", None)
+            return
+        given = meta.get("namespace", "")
+        if given and namespace and given != namespace:
+            raise bad_request("the namespace of the provided object does not match the namespace sent on the request")
+        space = given or namespace
+        if not space:
+            raise bad_request("an empty namespace may not be set during creation")
+        meta["namespace"] = space
+        found = self.find("namespaces", space)
+        if found is None:
+            raise not_found("namespaces", space)
+        if (found.get("status") or {}).get("phase") == "Terminating":
+            why = f"unable to create new content in namespace {space} because it is being terminated"
+            cause = {
+                "reason": "NamespaceTerminating",
+                "message": f"namespace {space} is being terminated",
+                "field": "metadata.namespace",
+            }
+            raise forbidden(kind.key, meta.get("name", ""), why, [cause])
+
+    def _fresh_name(self, kind: ResourceType, base: str, namespace: str) -> str:
+        entries = self.table(kind.key).entries
+        while True:
+            name = metadata.generated_name(base, self.randomness.below)
+            if kind.object_key(namespace, name) not in entries:
+                return name
+
+    def _updated(self, kind: ResourceType, candidate: Obj, old: Obj, subresource: str) -> Obj:
+        given = candidate.get("metadata") or {}
+        if problem := metadata.check_types(given):
+            raise bad_request(problem)
+        meta, before = metadata.normalise(given), old["metadata"]
+        self._check_revision(kind, meta, before)
+        new = {**candidate, "metadata": meta}
+        causes = metadata.check_update(meta, before)
+        meta["resourceVersion"] = before["resourceVersion"]
+        self._check_type(kind, new)
+        if subresource == "status":
+            kind.strategy.prepare_status(new, old)
+        else:
+            kind.strategy.prepare_update(new, old)
+        self._count_generation(kind, new, old)
+        causes += metadata.check(new["metadata"], before)
+        causes += kind.strategy.validate(new, old, subresource)
+        self._refuse(kind, before["name"], causes)
+        return new
+
+    @staticmethod
+    def _check_revision(kind: ResourceType, meta: Obj, before: Obj) -> None:
+        given = meta.get("resourceVersion")
+        if given and given != before["resourceVersion"]:
+            raise conflict(kind.key, before["name"])
+
+    @staticmethod
+    def _count_generation(kind: ResourceType, new: Obj, old: Obj) -> None:
+        meta, before = new["metadata"], old["metadata"]
+        if "generation" not in before:
+            meta.pop("generation", None)
+        elif kind.strategy.changes_generation(new, old):
+            meta["generation"] = before["generation"] + 1
+        else:
+            meta["generation"] = before["generation"]
+
+    @staticmethod
+    def _check_type(kind: ResourceType, obj: Obj) -> None:
+        """The stored object names its own kind; a body that names another is refused."""
+        for field, expected in (("kind", kind.kind), ("apiVersion", kind.api_version)):
+            given = obj.setdefault(field, expected)
+            if given != expected:
+                raise bad_request(
+                    f"the object provided is unrecognized (must be of type {kind.kind}): {field} is {given!r},"
+                    f" expected {expected!r}"
+                )
+
+    @staticmethod
+    def _refuse(kind: ResourceType, name: str, causes: Sequence[Cause]) -> None:
+        if causes:
+            raise invalid(kind.kind, kind.group, name, [*causes])
+
+    # -- committing
+
+    def next_revision(self) -> int:
+        self.revision += 1
+        return self.revision
+
+    def put(self, kind: ResourceType, obj: Obj) -> Obj:
+        """Store a finished version under the next revision. No rule is applied: for the store's own modules."""
+        revision = self.next_revision()
+        meta = {**obj["metadata"], "resourceVersion": str(revision)}
+        stored = {**obj, "metadata": meta}
+        if kind.key == crds.CRDS:
+            crds.definition_changed(self, stored)
+        self.table(kind.key).put(kind.object_key(meta.get("namespace", ""), meta["name"]), stored, revision)
+        return stored
+
+    def drop(self, kind: ResourceType, obj: Obj) -> Obj:
+        """Remove an object whose last state is `obj`. No rule is applied: for the store's own modules."""
+        revision = self.next_revision()
+        meta = {**obj["metadata"], "resourceVersion": str(revision)}
+        final = {**obj, "metadata": meta}
+        self.table(kind.key).remove(kind.object_key(meta.get("namespace", ""), meta["name"]), final, revision)
+        if kind.key == crds.CRDS:
+            crds.definition_gone(self, final)
+        return final
+
+    def serve(self, kind: ResourceType) -> None:
+        """Make a custom resource served, or change how it is."""
+        self.resources.add(kind)
+        found = self._tables.get(kind.key)
+        if found is not None:
+            found.resource = kind
+
+    def unserve(self, resource: str) -> None:
+        """Remove a custom resource and all its objects; its watches end."""
+        if resource not in self.resources:
+            return
+        kind, table = self.type(resource), self.table(resource)
+        for key in table.sorted_keys():
+            self.drop(kind, table.entries[key].obj)
+        for watcher in table.watchers():
+            watcher.close()
+        self.resources.remove(resource)
+        self._tables.pop(resource, None)
+
+
+def ends(obj: Obj) -> bool:
+    """Whether a version is the last: marked for deletion, and nothing holds it any more."""
+    meta: Mapping[str, Any] = obj["metadata"]
+    if not meta.get("deletionTimestamp") or meta.get("finalizers"):
+        return False
+    if obj.get("kind") == "Namespace" and (obj.get("spec") or {}).get("finalizers"):
+        return False
+    return not meta.get("deletionGracePeriodSeconds")
+
+
+def patcher(kind: ResourceType, body: Any, patch_type: str) -> Callable[[Obj], Obj]:
+    """The function from the old object to the patched one. It raises StatusError where the patch does not apply."""
+
+    def change(old: Obj) -> Obj:
+        try:
+            return patched(kind, body, patch_type, old)
+        except jsonpatch.PatchFailed as error:
+            raise unprocessable(str(error)) from None
+        except (jsonpatch.PatchMalformed, strategic.PatchMalformed) as error:
+            raise bad_request(str(error)) from None
+
+    if patch_type == STRATEGIC and kind.custom is not None:
+        raise unsupported_media_type(
+            ("application/json-patch+json", "application/merge-patch+json", "application/apply-patch+yaml")
+        )
+    return change
+
+
+def patched(kind: ResourceType, body: Any, patch_type: str, old: Obj) -> Obj:
+    if patch_type == JSON:
+        new = jsonpatch.apply(old, body)
+    elif not isinstance(body, dict):
+        raise bad_request(f"a {patch_type} patch is an object")
+    elif patch_type == STRATEGIC:
+        new = strategic.apply(kind.kind, old, body)
+    else:
+        new = mergepatch.merge(old, body)
+    if not isinstance(new, dict) or not isinstance(new.get("metadata"), dict):
+        raise unprocessable("the patched document is no object with metadata")
+    return new

@@ -1,0 +1,136 @@
+"""Strategic merge patch, after k8s.io/apimachinery/pkg/util/strategicpatch.
+
+A merge patch that knows which lists are keyed: `status.conditions` merges by `type`, containers by `name`. Directives:
+`$patch` (replace, delete, merge), `$deleteFromPrimitiveList/<field>`, `$setElementOrder/<field>`, `$retainKeys`.
+The result shares unchanged parts with the original; neither argument is changed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from sickbay.apiserver.mergekeys import ATOMIC, Shape, is_scalar, shape_of
+
+_PATCH = "$patch"
+_RETAIN = "$retainKeys"
+_DELETE_PRIMITIVE = "$deleteFromPrimitiveList/"
+_ORDER = "$setElementOrder/"
+
+Obj = dict[str, Any]
+
+
+class PatchMalformed(Exception):
+    """The patch contradicts itself or lacks a merge key."""
+
+
+def apply(kind: str, original: Obj, patch: Obj) -> Obj:
+    """The patched object of a built-in kind. Raises PatchMalformed."""
+    return _merge_object(original, patch, shape_of(kind))
+
+
+def _merge_object(original: Obj, patch: Obj, shape: Shape) -> Obj:
+    directive = patch.get(_PATCH)
+    if directive == "replace":
+        return {key: value for key, value in patch.items() if key != _PATCH}
+    if directive == "delete":
+        return {}
+    if directive not in (None, "merge"):
+        raise PatchMalformed(f"Unknown patch type: {directive}")
+    result = dict(original)
+    if _RETAIN in patch:
+        retained = patch[_RETAIN]
+        result = {key: value for key, value in result.items() if key in retained}
+    for key, value in patch.items():
+        if key in (_PATCH, _RETAIN):
+            continue
+        if key.startswith(_DELETE_PRIMITIVE):
+            field = key.removeprefix(_DELETE_PRIMITIVE)
+            result[field] = [item for item in result.get(field) or [] if item not in value]
+            continue
+        if key.startswith(_ORDER):
+            field = key.removeprefix(_ORDER)
+            if field not in patch and isinstance(result.get(field), list):
+                result[field] = _ordered(result[field], value, result[field], shape.child(field))
+            continue
+        _merge_field(result, original, key, value, shape.child(key), patch.get(_ORDER + key))
+    return result
+
+
+def _merge_field(result: Obj, original: Obj, key: str, value: Any, shape: Shape, order: list[Any] | None) -> None:
+    current = result.get(key)
+    if value is None:
+        result.pop(key, None)
+    elif isinstance(value, dict) and not shape.replace:
+        result[key] = _merge_object(current if isinstance(current, dict) else {}, value, shape)
+    elif isinstance(value, list) and (shape.key or shape.primitive):
+        result[key] = _merge_list(current if isinstance(current, list) else [], value, shape, order)
+    elif isinstance(value, list):
+        result[key] = [_clean(item) for item in value if not _is_directive(item)]
+    else:
+        result[key] = _clean(value)
+
+
+def _is_directive(item: Any) -> bool:
+    return isinstance(item, dict) and set(item) == {_PATCH}
+
+
+def _clean(value: Any) -> Any:
+    """A value taken over from a patch, without its directives."""
+    if isinstance(value, dict):
+        return _merge_object({}, value, ATOMIC)
+    return value
+
+
+def _merge_list(original: list[Any], patch: list[Any], shape: Shape, order: list[Any] | None) -> list[Any]:
+    if shape.primitive:
+        merged = [*original, *(item for item in dict.fromkeys(patch) if item not in original)]
+        return _ordered(merged, order if order is not None else patch, original, shape)
+    replaces = any(isinstance(item, dict) and item.get(_PATCH) == "replace" for item in patch)
+    if replaces:
+        return [item for item in patch if _PATCH not in item]
+    merged = list(original)
+    for item in patch:
+        if not isinstance(item, dict):
+            raise PatchMalformed(f"cannot merge {item!r} into a list of objects")
+        _merge_item(merged, item, shape)
+    kept = [item for item in patch if item.get(_PATCH) != "delete"]
+    return _ordered(merged, order if order is not None else kept, original, shape)
+
+
+def _merge_item(merged: list[Any], item: Obj, shape: Shape) -> None:
+    if shape.key not in item:
+        raise PatchMalformed(f"map: {item} does not contain declared merge key: {shape.key}")
+    position = _position(merged, item, shape.key)
+    if item.get(_PATCH) == "delete":
+        merged[:] = [other for other in merged if other.get(shape.key) != item[shape.key]]
+    elif position < 0:
+        merged.append(_merge_object({}, item, Shape(fields=shape.fields)))
+    else:
+        merged[position] = _merge_object(merged[position], item, Shape(fields=shape.fields))
+
+
+def _position(items: list[Any], wanted: Any, key: str) -> int:
+    for index, item in enumerate(items):
+        if is_scalar(wanted) or not key:
+            if item == wanted:
+                return index
+        elif isinstance(item, dict) and item.get(key) == wanted.get(key):
+            return index
+    return -1
+
+
+def _ordered(merged: list[Any], wanted: list[Any], original: list[Any], shape: Shape) -> list[Any]:
+    """Items that the patch names come in its order, the others keep the server's, interleaved as upstream does it."""
+
+    def place(items: list[Any]) -> Callable[[Any], int]:
+        return lambda item: _position(items, item, shape.key)
+
+    in_patch, in_server = place(wanted), place(original)
+    named = sorted((item for item in merged if in_patch(item) >= 0), key=in_patch)
+    others = sorted((item for item in merged if in_patch(item) < 0), key=in_server)
+    result: list[Any] = []
+    while named and others:
+        left, right = in_server(others[0]), in_server(named[0])
+        result.append(others.pop(0) if 0 <= left < right else named.pop(0))
+    return [*result, *others, *named]

@@ -1,0 +1,93 @@
+"""Tables: what `kubectl get` prints. Columns come from the kind, or from a CRD's printer columns."""
+
+from __future__ import annotations
+
+from sickbay.apiserver.columns import columns_of
+from sickbay.apiserver.errors import Obj
+from sickbay.apiserver.listing import Page
+from sickbay.apiserver.resources import Served
+from sickbay.apiserver.store import Store
+
+TABLE, PARTIAL = "Table", "PartialObjectMetadata"
+
+
+def wanted_form(accept: str) -> str:
+    """The first form the client accepts: "" for the object itself, `Table`, or `PartialObjectMetadata`."""
+    for part in accept.replace(" ", "").split(","):
+        media, _, parameters = part.partition(";")
+        if media not in ("application/json", "*/*", "application/*", ""):
+            continue
+        values = dict(entry.partition("=")[::2] for entry in parameters.split(";"))
+        form = values.get("as", "")
+        if not form:
+            return ""
+        if values.get("g") == "meta.k8s.io" and values.get("v") == "v1":
+            return TABLE if form == TABLE else PARTIAL
+    return ""
+
+
+class TableView:
+    """Objects of one resource in another form than their own."""
+
+    def __init__(self, store: Store, view: Served, form: str, include_object: str = "") -> None:
+        self._store = store
+        self._view = view
+        self._form = form
+        self._include = include_object or "Metadata"
+        self._columns = columns_of(view.type)
+        self._described = False
+
+    def single(self, obj: Obj) -> Obj:
+        if self._form == PARTIAL:
+            return _partial(obj)
+        return self._table([obj], {"resourceVersion": obj["metadata"]["resourceVersion"]})
+
+    def listing(self, found: Page) -> Obj:
+        meta: Obj = {"resourceVersion": str(found.revision)}
+        if found.continue_token:
+            meta["continue"] = found.continue_token
+        if found.remaining:
+            meta["remainingItemCount"] = found.remaining
+        objects = [entry.obj for entry in found.entries]
+        if self._form == PARTIAL:
+            return {
+                "kind": "PartialObjectMetadataList",
+                "apiVersion": "meta.k8s.io/v1",
+                "metadata": meta,
+                "items": [_partial(obj) for obj in objects],
+            }
+        return self._table(objects, meta)
+
+    def bookmark(self, mark: Obj) -> Obj:
+        if self._form == PARTIAL:
+            return _partial(mark)
+        table = self._table([], {"resourceVersion": mark["metadata"]["resourceVersion"]})
+        table["rows"] = [{"cells": [], "object": _partial(mark)}]
+        return table
+
+    def _table(self, objects: list[Obj], meta: Obj) -> Obj:
+        now = self._store.clock.now()
+        rows = [
+            {"cells": [column.cell(obj, now) for column in self._columns], "object": self._object(obj)}
+            for obj in objects
+        ]
+        definitions = [column.definition() for column in self._columns]
+        return {
+            "kind": "Table",
+            "apiVersion": "meta.k8s.io/v1",
+            "metadata": meta,
+            # A watch names its columns once; later events leave them out.
+            "columnDefinitions": definitions,
+            "rows": rows,
+        }
+
+    def _object(self, obj: Obj) -> Obj | None:
+        if self._include == "None":
+            return None
+        if self._include == "Object":
+            return {**self._view.outward(obj), "apiVersion": self._view.api_version}
+        return _partial(obj)
+
+
+def _partial(obj: Obj) -> Obj:
+    return {"kind": "PartialObjectMetadata", "apiVersion": "meta.k8s.io/v1", "metadata": obj["metadata"]}
