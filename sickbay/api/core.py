@@ -101,6 +101,10 @@ class Node(CorePart, frozen=True):
         return self.status.conditions
 
     @property
+    def provider_id(self) -> str:
+        return self.spec.provider_id
+
+    @property
     def boot_id(self) -> str:
         return self.status.node_info.boot_id
 
