@@ -28,6 +28,7 @@ from sickbay.api.kinds import POD, Kind
 from sickbay.clock import Clock, SystemClock
 from sickbay.kube import decode, errors
 from sickbay.kube.decode import Identity, Malformed
+from sickbay.kube.metrics import KubeMetrics
 from sickbay.kube.objects import nameless
 
 T = TypeVar("T")
@@ -91,10 +92,17 @@ class Client:
     been carried out: look before repeating. The httpx2 client carries base URL, credentials and TLS.
     """
 
-    def __init__(self, http: httpx2.AsyncClient, user_agent: str, clock: Clock | None = None) -> None:
+    def __init__(
+        self,
+        http: httpx2.AsyncClient,
+        user_agent: str,
+        clock: Clock | None = None,
+        metrics: KubeMetrics | None = None,
+    ) -> None:
         self.http = http
         self.user_agent = user_agent
         self._clock: Clock = clock or SystemClock()
+        self.metrics = metrics or KubeMetrics()
 
     async def aclose(self) -> None:
         """Close the connections."""
@@ -139,7 +147,10 @@ class Client:
         params |= {"watch": "1", "allowWatchBookmarks": "true", "timeoutSeconds": str(timeout_seconds)}
         async with aclosing(self._stream(kind.path(namespace), params, silence)) as lines:
             async for line in lines:
-                yield _event(kind, line)
+                event = _event(kind, line)
+                if event.error:
+                    self.metrics.malformed.labels(kind.kind).inc()
+                yield event
 
     async def create(self, kind: Kind[T], obj: T | Mapping[str, Any], namespace: str = "") -> T:
         """Create; `apiVersion` and `kind` are filled in where the object has none."""
@@ -216,6 +227,8 @@ class Client:
             items, malformed = decode.decode_items(kind.struct, page.items)
             listing.items += items
             listing.malformed += malformed
+            if malformed:
+                self.metrics.malformed.labels(kind.kind).inc(len(malformed))
             listing.resource_version = page.resource_version
             token = page.continue_token
             if not token:
@@ -249,16 +262,21 @@ class Client:
         headers = self._headers(content_type if content is not None else "")
         while True:
             tries -= 1
+            started = self._clock.monotonic()
             try:
                 async with asyncio.timeout(REQUEST_SECONDS):
                     response = await self.http.request(method, path, params=params, content=content, headers=headers)
             except _LOST as error:
+                self.metrics.requests.labels(method, "0").inc()
                 _lost(f"{method} {path}", error)
+            self.metrics.requests.labels(method, str(response.status_code)).inc()
+            self.metrics.request_seconds.labels(method).observe(self._clock.monotonic() - started)
             if response.status_code < 400:
                 return response.content
             failure = errors.from_response(response.status_code, response.content, response.headers)
             if not isinstance(failure, errors.TooManyRequests) or tries <= 0:
                 raise failure
+            self.metrics.throttled.inc()
             await self._clock.sleep(min(failure.retry_after or THROTTLE_WAIT, THROTTLE_WAIT_MAX))
 
     async def _stream(self, path: str, params: dict[str, str], silence: float) -> AsyncGenerator[bytes, None]:

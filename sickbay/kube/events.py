@@ -67,7 +67,7 @@ class EventRecorder:
         self._randomness = randomness
         self._component = component
         self._instance = instance or component
-        self._metrics = metrics or KubeMetrics()
+        self._metrics = metrics or client.metrics
         self._book = EventBook()
         self._more = asyncio.Event()
 

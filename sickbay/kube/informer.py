@@ -89,7 +89,7 @@ class Informer(Generic[T]):
         self._resync = resync
         self._watch_seconds = watch_seconds
         self._silence = silence
-        self._metrics = metrics or KubeMetrics()
+        self._metrics = metrics or client.metrics
         self._handlers: list[Handler[T]] = []
         self._backoff = Backoff(randomness, BACKOFF_LOW, BACKOFF_HIGH)
         self._position = ""
@@ -216,7 +216,6 @@ class Informer(Generic[T]):
     def _set_aside(self, event: WatchEvent[T]) -> None:
         """An event whose object does not decode. What cannot be named at all is found by an early comparison."""
         who = event.identity
-        self._metrics.malformed.labels(self.kind.kind).inc()
         log.warning("malformed object", kind=self.kind.kind, name=who.name, namespace=who.namespace, error=event.error)
         self._moved(who.resource_version, None)
         key = (who.namespace, who.name)
@@ -240,7 +239,6 @@ class Informer(Generic[T]):
         if rewound or listed is None or listed >= self.store.horizon:
             self._position = listing.resource_version
         self.malformed = {key: bad.error for bad in listing.malformed if (key := _named(bad)) is not None}
-        self._metrics.malformed.labels(self.kind.kind).inc(len(listing.malformed))
         self._metrics.watch_gaps.labels(self.kind.kind, "missed").inc(comparison.missed)
         if comparison.missed:
             log.error("the watch had missed changes", kind=self.kind.kind, missed=comparison.missed)

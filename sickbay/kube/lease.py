@@ -67,7 +67,7 @@ class Elector:
         self._name, self._namespace = name, namespace
         self._duration, self._deadline, self._period = lease_duration, renew_deadline, retry_period
         self._on_lost = on_lost
-        self._metrics = metrics or KubeMetrics()
+        self._metrics = metrics or client.metrics
         self._seen = Observation()
         self._lease: Lease | None = None
         self._term = 0
