@@ -7,6 +7,7 @@ Everything between reading the body and sending the answer is synchronous, so re
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Awaitable, Callable, Mapping, MutableMapping
 from contextlib import aclosing
 from typing import Any
@@ -31,13 +32,16 @@ MAX_BODY = 3 * 1024 * 1024
 
 
 class ApiServer:
-    """Serves a store. `tokens` maps bearer tokens to identities."""
+    """Serves a store. `tokens` maps bearer tokens to identities.
+
+    `anonymous` is who a caller without a token is; None refuses them.
+    """
 
     def __init__(
-        self, store: Store, tokens: Mapping[str, Caller] | None = None, *, allow_anonymous: bool = False
+        self, store: Store, tokens: Mapping[str, Caller] | None = None, *, anonymous: Caller | None = None
     ) -> None:
         self.store = store
-        self.authenticator = Authenticator(tokens or {}, allow_anonymous=allow_anonymous)
+        self.authenticator = Authenticator(tokens or {}, anonymous)
 
     async def __call__(self, scope: MutableMapping[str, Any], receive: Receive, send: Send) -> None:
         if scope["type"] == "lifespan":
@@ -85,9 +89,13 @@ class ApiServer:
         feed = WatchFeed(self.store, answer.watch)
         headers = [(b"content-type", b"application/json"), (b"cache-control", b"no-cache, private")]
         await send({"type": "http.response.start", "status": 200, "headers": headers})
-        async with aclosing(feed.pieces()) as pieces:
-            async for piece in pieces:
-                await send({"type": "http.response.body", "body": piece, "more_body": True})
+        listener = asyncio.ensure_future(_end_with_client(receive, feed))
+        try:
+            async with aclosing(feed.pieces()) as pieces:
+                async for piece in pieces:
+                    await send({"type": "http.response.body", "body": piece, "more_body": True})
+        finally:
+            listener.cancel()
         await send({"type": "http.response.body", "body": b"", "more_body": False})
 
 
@@ -132,6 +140,13 @@ def version_document() -> dict[str, str]:
         "compiler": "",
         "platform": "",
     }
+
+
+async def _end_with_client(receive: Receive, feed: WatchFeed) -> None:
+    """A watch that has nothing to send would not notice that nobody reads it."""
+    while (await receive())["type"] != "http.disconnect":
+        pass
+    feed.stop()
 
 
 async def _read_body(receive: Receive) -> bytes:

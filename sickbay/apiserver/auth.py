@@ -16,15 +16,15 @@ Headers = Mapping[bytes, bytes]
 class Authenticator:
     """A fixed table of tokens."""
 
-    def __init__(self, tokens: Mapping[str, Caller], *, allow_anonymous: bool = False) -> None:
+    def __init__(self, tokens: Mapping[str, Caller], anonymous: Caller | None = None) -> None:
         self._tokens = dict(tokens)
-        self._allow_anonymous = allow_anonymous
+        self._anonymous = anonymous
 
     def add(self, token: str, caller: Caller) -> None:
         self._tokens[token] = caller
 
     def caller(self, headers: Headers) -> Caller:
-        """Raises StatusError(401) for an unknown token, and for none where anonymous callers are refused."""
+        """Raises StatusError(401) for an unknown token, and for none where nobody may be anonymous."""
         agent = headers.get(b"user-agent", b"").decode("latin-1")
         scheme, _, token = headers.get(b"authorization", b"").decode("latin-1").partition(" ")
         if scheme.lower() == "bearer":
@@ -32,9 +32,9 @@ class Authenticator:
             if known is None:
                 raise unauthorized()
             return self._impersonated(_with_agent(_authenticated(known), agent), headers)
-        if not self._allow_anonymous:
+        if self._anonymous is None:
             raise unauthorized()
-        return _with_agent(ANONYMOUS, agent)
+        return self._impersonated(_with_agent(self._anonymous, agent), headers)
 
     @staticmethod
     def _impersonated(caller: Caller, headers: Headers) -> Caller:

@@ -30,7 +30,7 @@ class WatchFeed:
         self._plan = plan
         self._ready = asyncio.Event()
         self._due = False
-        self._sent = plan.since
+        self._watcher: Watcher | None = None
         self._table = TableView(store, plan.view, plan.form, plan.include_object) if plan.form else None
 
     async def pieces(self) -> AsyncGenerator[bytes, None]:
@@ -39,6 +39,7 @@ class WatchFeed:
             return
         watcher = self._store.table(self._plan.view.type.key).watch(self._plan.chosen, self._plan.since)
         watcher.on_ready = self._ready.set
+        self._watcher = watcher
         timer = asyncio.ensure_future(self._keep_time(watcher))
         try:
             if first := self._first():
@@ -49,6 +50,11 @@ class WatchFeed:
             timer.cancel()
             watcher.on_ready = None
             watcher.close()
+
+    def stop(self) -> None:
+        """End the watch from outside."""
+        if self._watcher is not None:
+            self._watcher.close()
 
     def _first(self) -> bytes:
         lines = [self._event("ADDED", entry) for entry in self._plan.initial]
@@ -84,7 +90,6 @@ class WatchFeed:
         watcher.close()
 
     def _event(self, kind: str, entry: Entry) -> bytes:
-        self._sent = max(self._sent, entry.revision)
         if self._table is not None:
             return _line(kind, encode(self._table.single(entry.obj)))
         return _line(kind, entry_json(self._plan.view, entry))
