@@ -9,7 +9,9 @@ from __future__ import annotations
 
 import base64
 import os
+import re
 import ssl
+import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,7 +21,6 @@ import httpx2
 import msgspec
 import yaml
 from lightkube.config import client_adapter
-from lightkube.config.kubeconfig import StrOrPath
 from lightkube.config.models import Cluster, User
 from lightkube.core.exceptions import ConfigError as LightkubeConfigError
 
@@ -119,7 +120,7 @@ def from_files(names: list[str], context: str = "", skip_missing: bool = False) 
 def open_client(target: Target, user_agent: str, clock: Clock) -> Client:
     """Build the HTTP client. Raises ConfigError for certificates, keys and credentials that cannot be used."""
     server = str(target.cluster.get("server") or "")
-    if not server.startswith(("https://", "http://")):
+    if not re.match(r"https?://[^/]", server):
         raise ConfigError(f"{target.source}: server {server!r} is no http(s) URL; set clusters[].cluster.server")
     try:
         http = httpx2.AsyncClient(
@@ -189,21 +190,53 @@ def _entry(merged: Entry, section: str, name: str, source: str) -> Entry:
 
 
 def _tls(target: Target) -> ssl.SSLContext:
+    """Verification of the server and, where configured, our own certificate."""
     cluster, user = _models(target)
     for section, key in ((target.cluster, "certificate-authority"), *((target.user, key) for key in _PATHS[1:3])):
         if section.get(key) and not Path(section[key]).is_file():
             raise ConfigError(f"{target.source}: {key} {section[key]} does not exist")
     try:
-        cafile_context = client_adapter.verify_cluster(cluster, User(), _same)
+        context = _verification(cluster)
     except (ssl.SSLError, OSError, ValueError) as error:
         raise ConfigError(f"{target.source}: the cluster's CA is no PEM certificate: {error}") from None
     try:
-        certificate = client_adapter.user_cert(user, _same)
-        if certificate:
-            cafile_context.load_cert_chain(*certificate)
-    except (ssl.SSLError, OSError, ValueError, TypeError) as error:
+        _identify(context, user)
+    except (ssl.SSLError, OSError, ValueError) as error:
         raise ConfigError(f"{target.source}: client certificate and key do not fit or are no PEM: {error}") from None
-    return cafile_context
+    return context
+
+
+def _verification(cluster: Cluster) -> ssl.SSLContext:
+    if cluster.certificate_auth_data:
+        return ssl.create_default_context(cadata=_decoded(cluster.certificate_auth_data).decode())
+    if cluster.certificate_auth:
+        return ssl.create_default_context(cafile=cluster.certificate_auth)
+    return httpx2.create_ssl_context(verify=not cluster.insecure)
+
+
+def _identify(context: ssl.SSLContext, user: User) -> None:
+    """Load our certificate. OpenSSL reads it from files only, so data passes through a folder nobody else can read."""
+    if not (user.client_cert or user.client_cert_data):
+        return
+    with tempfile.TemporaryDirectory() as folder:
+        certificate = _as_file(folder, "tls.crt", user.client_cert_data, user.client_cert)
+        key = _as_file(folder, "tls.key", user.client_key_data, user.client_key)
+        context.load_cert_chain(certificate, key)
+
+
+def _as_file(folder: str, name: str, data: str | None, path: str | None) -> str:
+    """Data wins over a path, as in kubectl."""
+    if not data:
+        if not path:
+            raise ValueError(f"{name} is missing")
+        return path
+    target = Path(folder) / name
+    target.write_bytes(_decoded(data))
+    return str(target)
+
+
+def _decoded(data: str) -> bytes:
+    return base64.b64decode(data, validate=True)
 
 
 def _models(target: Target) -> tuple[Cluster, User]:
@@ -264,7 +297,3 @@ def _hooks(target: Target) -> dict[str, list[Any]]:
         request.extensions["sni_hostname"] = name
 
     return {"request": [set_server_name]}
-
-
-def _same(path: StrOrPath) -> StrOrPath:
-    return path
