@@ -1,0 +1,109 @@
+"""What was: earlier versions of Nodes, and what our identities wrote. Fed by the store after each write.
+
+Versions of an object are never changed once stored, so a history is a list of references and costs next to nothing.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from dataclasses import dataclass
+from typing import Any
+
+from sickbay.apiserver.errors import Obj
+from sickbay.apiserver.writes import Write
+from sickbay.sim.hand import EVENTS, NODES, REPAIRS, TASKS
+from sickbay.sim.journal import Journal, Written
+
+CONTROLLER = "system:serviceaccount:sickbay-system:sickbay-controller"
+AGENT = "system:serviceaccount:sickbay-system:sickbay-agent"
+OURS = (CONTROLLER, AGENT)
+
+KUBERNETES_TAINTS = ("node.kubernetes.io/", "node.cloudprovider.kubernetes.io/")
+KUBERNETES_ANNOTATIONS = ("node.alpha.kubernetes.io/", "volumes.kubernetes.io/")
+"""Marks of Kubernetes' own controllers, which come and go without anybody's fault."""
+
+
+@dataclass(frozen=True, slots=True)
+class Marks:
+    """What must be the same after a repair as before."""
+
+    labels: dict[str, str]
+    annotations: dict[str, str]
+    taints: frozenset[tuple[str, str, str]]
+    unschedulable: bool
+
+    def differences(self, after: Marks) -> list[str]:
+        """What people would call the difference, empty for none."""
+        found = []
+        for word, old, new in (
+            ("label", self.labels, after.labels),
+            ("annotation", self.annotations, after.annotations),
+        ):
+            for key in sorted(old.keys() | new.keys()):
+                if old.get(key) != new.get(key):
+                    found.append(f"{word} {key}: {old.get(key)!r} -> {new.get(key)!r}")
+        found += [f"taint {t[0]}={t[1]}:{t[2]} is gone" for t in sorted(self.taints - after.taints)]
+        found += [f"taint {t[0]}={t[1]}:{t[2]} is new" for t in sorted(after.taints - self.taints)]
+        if self.unschedulable != after.unschedulable:
+            found.append(f"unschedulable: {self.unschedulable} -> {after.unschedulable}")
+        return found
+
+
+def marks_of(node: Obj) -> Marks:
+    meta, spec = node["metadata"], node.get("spec") or {}
+    annotations = meta.get("annotations") or {}
+    taints = spec.get("taints") or ()
+    return Marks(
+        dict(meta.get("labels") or {}),
+        {key: value for key, value in annotations.items() if not key.startswith(KUBERNETES_ANNOTATIONS)},
+        frozenset(
+            (t["key"], t.get("value", ""), t["effect"]) for t in taints if not t["key"].startswith(KUBERNETES_TAINTS)
+        ),
+        bool(spec.get("unschedulable")),
+    )
+
+
+class History:
+    """See the module."""
+
+    def __init__(self, journal: Journal) -> None:
+        self._journal = journal
+        self._nodes: dict[str, tuple[list[float], list[Obj | None]]] = {}
+        self.created: dict[str, float] = {}
+        """When each Event, NodeRepair and NodeTask was made, by its UID."""
+
+    def note(self, write: Write) -> None:
+        if write.user in OURS:
+            self._note_ours(write)
+        if write.old is write.new:
+            return
+        if write.resource == NODES:
+            times, versions = self._nodes.setdefault(write.name, ([], []))
+            times.append(self._journal.now())
+            versions.append(write.new)
+        elif write.resource in (EVENTS, REPAIRS, TASKS) and write.old is None and write.new is not None:
+            self.created[write.new["metadata"]["uid"]] = self._journal.now()
+
+    def _note_ours(self, write: Write) -> None:
+        obj: dict[str, Any] = write.new or write.old or {"metadata": {}}
+        name = "/".join(part for part in (write.kind, write.namespace, write.name) if part)
+        by = write.user_agent.split("/", 1)[0].split(" ", 1)[0].removeprefix("sickbay-")
+        at, uid = self._journal.now(), obj["metadata"].get("uid", "")
+        self._journal.writes.append(Written(write.verb, by, at, name, write.subresource, uid))
+        if write.resource != "pods" or write.verb not in ("evict", "delete"):
+            return
+        meta, spec = obj["metadata"], obj.get("spec") or {}
+        self._journal.act(
+            "Evict" if write.verb == "evict" else "DeletePod",
+            spec.get("nodeName", ""),
+            at=at,
+            target=f"{write.namespace}/{write.name}",
+            grace=meta.get("deletionGracePeriodSeconds"),
+            pod_uid=uid,
+        )
+
+    def node_at(self, name: str, at: float) -> Obj | None:
+        """The Node as it was after the last write at or before `at`; None where there was none."""
+        times, versions = self._nodes.get(name, ([], []))
+        index = bisect_right(times, at + 1e-9) - 1
+        return versions[index] if index >= 0 else None

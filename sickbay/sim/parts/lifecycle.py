@@ -1,0 +1,175 @@
+"""The node lifecycle controller and the taint evictor.
+
+A node whose kubelet has not been heard of for the grace period turns Unknown, by what this controller itself observed
+and never by times in objects. Conditions become taints; pods that do not tolerate a NoExecute taint, or no longer, are
+deleted. Cordons become the `unschedulable` taint.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+
+from sickbay.apiserver.errors import Obj
+from sickbay.apiserver.writes import Write
+from sickbay.clock import parse_time, rfc3339
+from sickbay.sim.hand import LEASES, NODES, PODS, Hand, condition_of, with_condition
+from sickbay.sim.parts.base import Part, pod_key
+from sickbay.sim.parts.kubelet import LEASE_NAMESPACE
+from sickbay.sim.parts.taints import taints_of, tolerates
+from sickbay.sim.stage import Stage
+
+GRACE_SECONDS = 40.0
+"""--node-monitor-grace-period; with the monitor period a node turns Unknown after 40 to 50 s of silence."""
+PERIOD_SECONDS = 5.0
+"""--node-monitor-period."""
+
+NOT_READY, UNREACHABLE = "node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable"
+UNSCHEDULABLE = "node.kubernetes.io/unschedulable"
+OUT_OF_SERVICE = "node.kubernetes.io/out-of-service"
+OWN_TAINTS = (NOT_READY, UNREACHABLE, UNSCHEDULABLE)
+
+
+class NodeLifecycle(Part):
+    """Keys are node names."""
+
+    name = "node-controller"
+
+    def __init__(self, stage: Stage) -> None:
+        super().__init__(stage)
+        self._heard: dict[str, float] = {}
+
+    def touched(self, write: Write) -> Iterable[str]:
+        if write.resource == LEASES and write.namespace == LEASE_NAMESPACE:
+            self._heard[write.name] = self.clock.monotonic()
+            return ()
+        if write.resource != NODES:
+            return ()
+        if write.verb == "create" or write.user.startswith("system:node:"):
+            self._heard[write.name] = self.clock.monotonic()
+        return (write.name,)
+
+    def step(self, key: str) -> float | None:
+        node = self.store.find(NODES, key)
+        if node is None:
+            return None
+        silent = self.clock.monotonic() - self._heard.setdefault(key, self.clock.monotonic())
+        # The controller looks once in a period, so a node turns Unknown up to one period late.
+        limit = math.ceil(GRACE_SECONDS / PERIOD_SECONDS) * PERIOD_SECONDS
+        if silent >= limit:
+            node = self._mark_unknown(key, node)
+            self._unready_pods(key)
+        self._taint(key, node)
+        return limit - silent if silent < limit else None
+
+    def _mark_unknown(self, name: str, node: Obj) -> Obj:
+        known = [
+            c
+            for c in (node.get("status") or {}).get("conditions") or ()
+            if c["type"] in ("Ready", "MemoryPressure", "DiskPressure", "PIDPressure") and c["status"] != "Unknown"
+        ]
+        if not known:
+            return node
+        now = rfc3339(self.clock.now())
+        unknown = [
+            {
+                "type": c["type"],
+                "status": "Unknown",
+                "reason": "NodeStatusUnknown",
+                "message": "Kubelet stopped posting node status.",
+                "lastHeartbeatTime": c.get("lastHeartbeatTime"),
+                "lastTransitionTime": now,
+            }
+            for c in known
+        ]
+        return self.hand.strategic(NODES, name, {"status": {"conditions": unknown}}, subresource="status")
+
+    def _unready_pods(self, node: str) -> None:
+        for pod in self.store.list(PODS, fields=f"spec.nodeName={node}"):
+            ready = condition_of(pod, "Ready")
+            if ready.get("status") != "True":
+                continue
+            meta = pod["metadata"]
+            changed = {**ready, "status": "False", "lastTransitionTime": rfc3339(self.clock.now())}
+            conditions = with_condition(pod["status"]["conditions"], changed)
+            self.hand.merge(PODS, meta["name"], {"status": {"conditions": conditions}}, meta["namespace"], "status")
+
+    def _taint(self, name: str, node: Obj) -> None:
+        ready = condition_of(node, "Ready").get("status", "Unknown")
+        wanted: list[tuple[str, str]] = []
+        if ready != "True":
+            key = NOT_READY if ready == "False" else UNREACHABLE
+            wanted += [(key, "NoSchedule"), (key, "NoExecute")]
+        if (node.get("spec") or {}).get("unschedulable"):
+            wanted.append((UNSCHEDULABLE, "NoSchedule"))
+        present = taints_of(node)
+        kept = [t for t in present if t["key"] not in OWN_TAINTS or (t["key"], t["effect"]) in wanted]
+        have = {(t["key"], t["effect"]) for t in kept}
+        added: list[Obj] = [{"key": key, "effect": effect} for key, effect in wanted if (key, effect) not in have]
+        for taint in added:
+            if taint["effect"] == "NoExecute" or taint["key"] == UNSCHEDULABLE:
+                taint["timeAdded"] = rfc3339(self.clock.now())
+        if added or len(kept) != len(present):
+            self.hand.merge(NODES, name, {"spec": {"taints": [*kept, *added] or None}})
+
+
+class TaintEviction(Part):
+    """Deletes pods that do not tolerate a NoExecute taint of their node. Keys are `namespace/name` of pods."""
+
+    name = "taint-eviction-controller"
+    user = "system:serviceaccount:kube-system:node-controller"
+
+    def touched(self, write: Write) -> Iterable[str]:
+        if write.resource == PODS:
+            return (f"{write.namespace}/{write.name}",)
+        if write.resource != NODES or write.new is None:
+            return ()
+        if write.old is not None and taints_of(write.old) == taints_of(write.new):
+            return ()
+        return [pod_key(p["metadata"]) for p in self.store.list(PODS, fields=f"spec.nodeName={write.name}")]
+
+    def step(self, key: str) -> float | None:
+        namespace, _, name = key.partition("/")
+        pod = self.store.find(PODS, name, namespace)
+        if pod is None or pod["metadata"].get("deletionTimestamp"):
+            return None
+        node = self.store.find(NODES, (pod.get("spec") or {}).get("nodeName", ""))
+        left = None if node is None else self._seconds_left(pod, node)
+        if left is None or left > 0:
+            return left
+        self._mark(pod)
+        self.hand.discard(PODS, name, namespace, uid=pod["metadata"]["uid"])
+        return None
+
+    def _seconds_left(self, pod: Obj, node: Obj) -> float | None:
+        """None = for ever."""
+        lefts = []
+        for taint in taints_of(node):
+            if taint.get("effect") != "NoExecute":
+                continue
+            matching = [t for t in pod["spec"].get("tolerations") or () if tolerates(t, taint)]
+            if not matching:
+                return 0.0
+            limits = [t["tolerationSeconds"] for t in matching if t.get("tolerationSeconds") is not None]
+            if len(limits) < len(matching):
+                continue  # one of them tolerates it for ever
+            since = parse_time(taint["timeAdded"]) if taint.get("timeAdded") else self.clock.now()
+            lefts.append(min(limits) - (self.clock.now() - since).total_seconds())
+        return min(lefts) if lefts else None
+
+    def _mark(self, pod: Obj) -> None:
+        meta = pod["metadata"]
+        target = {
+            "type": "DisruptionTarget",
+            "status": "True",
+            "reason": "DeletionByTaintManager",
+            "message": "Taint manager: deleting due to NoExecute taint",
+            "lastTransitionTime": rfc3339(self.clock.now()),
+        }
+        conditions = with_condition((pod.get("status") or {}).get("conditions") or [], target)
+        self.hand.merge(PODS, meta["name"], {"status": {"conditions": conditions}}, meta["namespace"], "status")
+
+
+def node_controller(stage: Stage) -> Hand:
+    """A hand of the controller that deletes Nodes whose instance is gone."""
+    return Hand(stage.store, "system:serviceaccount:kube-system:cloud-node-lifecycle", "sim-cloud-controller")

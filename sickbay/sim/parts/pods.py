@@ -1,0 +1,245 @@
+"""Hollow pods: what kubelets do with the pods bound to their nodes.
+
+A pod bound to a node whose kubelet and runtime work runs one second later. It runs until it is told to exit
+(`exit_pod`), until `sim.sickbay.dev/run-for` is over, or until it is deleted: then its containers stop after
+`sim.sickbay.dev/stop-takes` (a second, unless said) and at the latest when the grace is over, and the kubelet removes
+the object. A node that is down does none of this; when it boots, containers of before are gone: pods that may not
+restart have failed, the others start again.
+
+All containers of a pod do the same. Exits are those of the first one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from sickbay.api.duration import parse_duration
+from sickbay.apiserver.errors import Obj
+from sickbay.apiserver.writes import Write
+from sickbay.clock import rfc3339
+from sickbay.sim.hand import PODS, Hand, with_condition
+from sickbay.sim.machine import Machine
+from sickbay.sim.parts.base import Part, pod_key
+from sickbay.sim.stage import Stage
+
+RUN_FOR = "sim.sickbay.dev/run-for"
+STOP_TAKES = "sim.sickbay.dev/stop-takes"
+STEP = "sickbay.dev/step"
+START_SECONDS = 1.0
+STOP_SECONDS = 1.0
+RESTART_SECONDS = 10.0
+"""The kubelet's first crash-loop back-off; it does not grow here."""
+KILLED = 137
+"""128 + SIGKILL: the exit code of a container that went down with its machine or outlived its grace."""
+TERMINATED = 143
+
+LIVE = ("Pending", "Running")
+
+
+@dataclass(slots=True)
+class _Container:
+    """What runs for a pod, in the kubelet's memory."""
+
+    uid: str
+    boot_id: str
+    started: float | None = None
+    due: float = 0.0
+    restarts: int = 0
+    stopping: float | None = None
+    stalled: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Exit:
+    """How a container ended."""
+
+    code: int
+    signal: int = 0
+    reason: str = ""
+    log: str = ""
+
+
+class Pods(Part):
+    """Keys are `namespace/name`."""
+
+    name = "kubelet-pods"
+    user = "system:node"
+
+    def __init__(self, stage: Stage) -> None:
+        super().__init__(stage)
+        self._containers: dict[str, _Container] = {}
+        self.logs: dict[str, str] = {}
+        """By pod UID."""
+
+    def adopt(self, machine: Machine) -> None:
+        """Watch a machine: its boots end containers, its silence stops their keeper."""
+        machine.listeners.append(lambda what: self._wake_pods_of(machine.name))
+
+    def _wake_pods_of(self, node: str) -> None:
+        for pod in self.store.list(PODS, fields=f"spec.nodeName={node}"):
+            self.wake(pod_key(pod["metadata"]))
+
+    # --- what the timeline may do
+
+    def exit_pod(self, pod: Obj, code: int, signal: int = 0, reason: str = "", log: str = "") -> None:
+        """The pod's container exits now. Nothing happens on a node that is down."""
+        machine = self._machine(pod)
+        if machine is not None and machine.up:
+            self._exit(pod, machine, Exit(code, signal, reason, log))
+
+    def stall_pod(self, pod: Obj) -> None:
+        """The pod keeps running, but reports no further step."""
+        container = self._containers.get(pod_key(pod["metadata"]))
+        if container is not None:
+            container.stalled = True
+
+    def report_step(self, pod: Obj, step: int) -> None:
+        meta = pod["metadata"]
+        patch = {"metadata": {"annotations": {STEP: str(step)}}}
+        self._hand(pod).merge(PODS, meta["name"], patch, meta["namespace"])
+
+    # --- one pod
+
+    def touched(self, write: Write) -> Iterable[str]:
+        return (f"{write.namespace}/{write.name}",) if write.resource == PODS else ()
+
+    def step(self, key: str) -> float | None:
+        namespace, _, name = key.partition("/")
+        pod = self.store.find(PODS, name, namespace)
+        if pod is None:
+            self._containers.pop(key, None)
+            return None
+        machine = self._machine(pod)
+        if machine is None or not machine.kubelet_works or not machine.runtime_works:
+            return None
+        container = self._container(key, pod, machine)
+        if container.boot_id != machine.boot_id:
+            return self._after_boot(pod, machine, container)
+        if pod["metadata"].get("deletionTimestamp"):
+            return self._stop(pod, machine, container)
+        phase = (pod.get("status") or {}).get("phase")
+        if phase not in LIVE:
+            return None
+        if container.started is None:
+            return self._start(pod, container)
+        return self._run_on(pod, machine, container)
+
+    def _container(self, key: str, pod: Obj, machine: Machine) -> _Container:
+        container = self._containers.get(key)
+        if container is None or container.uid != pod["metadata"]["uid"]:
+            due = self.clock.monotonic() + START_SECONDS
+            container = self._containers[key] = _Container(pod["metadata"]["uid"], machine.boot_id, due=due)
+        return container
+
+    def _start(self, pod: Obj, container: _Container) -> float | None:
+        now = self.clock.monotonic()
+        if now < container.due:
+            return container.due - now
+        container.started = now
+        started = rfc3339(self.clock.now())
+        state = {"running": {"startedAt": started}}
+        self._report(pod, {"phase": "Running", "startTime": started, "podIP": "10.244.0.1"}, state, container, True)
+        return 0.0
+
+    def _run_on(self, pod: Obj, machine: Machine, container: _Container) -> float | None:
+        text = (pod["metadata"].get("annotations") or {}).get(RUN_FOR)
+        if not text or container.started is None:
+            return None
+        left = container.started + parse_duration(text).total_seconds() - self.clock.monotonic()
+        if left > 0:
+            return left
+        self._exit(pod, machine, Exit(0))
+        return None
+
+    def _after_boot(self, pod: Obj, machine: Machine, container: _Container) -> float | None:
+        container.boot_id, container.stalled = machine.boot_id, False
+        if pod["metadata"].get("deletionTimestamp"):
+            self._remove(pod)
+            return None
+        if (pod.get("status") or {}).get("phase") not in LIVE or container.started is None:
+            return 0.0
+        self._exit(pod, machine, Exit(KILLED, reason="ContainerStatusUnknown"))
+        return 0.0
+
+    # --- ends
+
+    def _exit(self, pod: Obj, machine: Machine, how: Exit) -> None:
+        key = pod_key(pod["metadata"])
+        container = self._container(key, pod, machine)
+        self.logs[container.uid] = (self.logs.get(container.uid, "") + how.log).strip()
+        policy = (pod.get("spec") or {}).get("restartPolicy", "Always")
+        state = {"terminated": self._terminated(how)}
+        if policy == "Never" or (policy == "OnFailure" and how.code == 0):
+            self._report(pod, {"phase": "Succeeded" if how.code == 0 else "Failed"}, state, container, False)
+            return
+        container.started, container.restarts = None, container.restarts + 1
+        container.due = self.clock.monotonic() + RESTART_SECONDS
+        self._report(pod, {}, {"waiting": {"reason": "CrashLoopBackOff"}}, container, False, last=state)
+        self.wake(key)
+
+    def _terminated(self, how: Exit) -> Obj:
+        reason = how.reason or ("Completed" if how.code == 0 else "Error")
+        ended: Obj = {"exitCode": how.code, "reason": reason, "finishedAt": rfc3339(self.clock.now())}
+        if how.signal:
+            ended["signal"] = how.signal
+        if how.log:
+            ended["message"] = how.log[-4096:]
+        return ended
+
+    def _stop(self, pod: Obj, machine: Machine, container: _Container) -> float | None:
+        """Told to stop: gone after `stop-takes`, killed when the grace is over."""
+        now, meta = self.clock.monotonic(), pod["metadata"]
+        if container.stopping is None:
+            container.stopping = now
+        text = (meta.get("annotations") or {}).get(STOP_TAKES)
+        takes = parse_duration(text).total_seconds() if text else STOP_SECONDS
+        grace = float(meta.get("deletionGracePeriodSeconds") or 0)
+        left = container.stopping + min(takes, grace) - now
+        if left > 0:
+            return left
+        if (pod.get("status") or {}).get("phase") in LIVE:
+            code = TERMINATED if takes <= grace else KILLED
+            state = {"terminated": self._terminated(Exit(code, reason="Error"))}
+            self._report(pod, {"phase": "Failed"}, state, container, False)
+        self._remove(pod)
+        return None
+
+    def _remove(self, pod: Obj) -> None:
+        meta = pod["metadata"]
+        self._hand(pod).discard(PODS, meta["name"], meta["namespace"], uid=meta["uid"], grace=0)
+
+    # --- writing
+
+    def _machine(self, pod: Obj) -> Machine | None:
+        return self.stage.machines.get((pod.get("spec") or {}).get("nodeName", ""))
+
+    def _hand(self, pod: Obj) -> Hand:
+        return Hand(self.store, f"system:node:{pod['spec'].get('nodeName', '')}", "sim-kubelet", ("system:nodes",))
+
+    def _report(
+        self, pod: Obj, status: Obj, state: Obj, container: _Container, ready: bool, last: Obj | None = None
+    ) -> None:
+        meta, old = pod["metadata"], pod.get("status") or {}
+        conditions = list(old.get("conditions") or [])
+        for type_ in ("Initialized", "Ready", "ContainersReady"):
+            conditions = with_condition(conditions, self._condition(type_, ready or type_ == "Initialized"))
+        statuses: list[dict[str, Any]] = [
+            {"name": c["name"], "ready": ready, "restartCount": container.restarts, "image": c.get("image", "")}
+            for c in pod["spec"].get("containers") or ()
+        ]
+        for entry in statuses:
+            entry["state"] = state
+            if last is not None:
+                entry["lastState"] = last
+        patch = {"status": {**status, "conditions": conditions, "containerStatuses": statuses}}
+        self._hand(pod).merge(PODS, meta["name"], patch, meta["namespace"], "status")
+
+    def _condition(self, type_: str, true: bool) -> Obj:
+        return {
+            "type": type_,
+            "status": "True" if true else "False",
+            "lastProbeTime": None,
+            "lastTransitionTime": rfc3339(self.clock.now()),
+        }

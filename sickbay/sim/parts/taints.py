@@ -1,0 +1,72 @@
+"""Taints and tolerations, and node affinity: the rules that scheduler, evictor and DaemonSet controller share."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from sickbay.apiserver.errors import Obj
+from sickbay.sim.hand import labels_of
+
+
+def tolerates(toleration: Obj, taint: Obj) -> bool:
+    """After `Toleration.ToleratesTaint` of core/v1."""
+    if toleration.get("effect") and toleration["effect"] != taint.get("effect"):
+        return False
+    key, operator = toleration.get("key", ""), toleration.get("operator") or "Equal"
+    if key and key != taint["key"]:
+        return False
+    if not key and operator != "Exists":
+        return False
+    return operator == "Exists" or toleration.get("value", "") == taint.get("value", "")
+
+
+def untolerated(pod_spec: Obj, taints: Iterable[Obj], effects: tuple[str, ...]) -> Obj | None:
+    """The first taint of these effects that the pod does not tolerate."""
+    tolerations = pod_spec.get("tolerations") or ()
+    for taint in taints:
+        if taint.get("effect") in effects and not any(tolerates(t, taint) for t in tolerations):
+            return taint
+    return None
+
+
+def taints_of(node: Obj) -> list[Obj]:
+    return (node.get("spec") or {}).get("taints") or []
+
+
+def fits_affinity(pod_spec: Obj, node: Obj) -> bool:
+    """nodeSelector and the required node affinity."""
+    labels = labels_of(node)
+    if any(labels.get(key) != value for key, value in (pod_spec.get("nodeSelector") or {}).items()):
+        return False
+    required = ((pod_spec.get("affinity") or {}).get("nodeAffinity") or {}).get(
+        "requiredDuringSchedulingIgnoredDuringExecution"
+    )
+    if not required:
+        return True
+    return any(_term_fits(term, node, labels) for term in required.get("nodeSelectorTerms") or ())
+
+
+def _term_fits(term: Obj, node: Obj, labels: dict[str, str]) -> bool:
+    fields = {"metadata.name": node["metadata"]["name"]}
+    expressions, on_fields = term.get("matchExpressions") or (), term.get("matchFields") or ()
+    if not expressions and not on_fields:
+        return False  # an empty term selects nothing
+    return all(_fits(e, labels) for e in expressions) and all(_fits(e, fields) for e in on_fields)
+
+
+def _fits(expression: Obj, values: dict[str, str]) -> bool:
+    operator, given = expression["operator"], values.get(expression["key"])
+    wanted: list[str] = expression.get("values") or []
+    if operator == "In":
+        return given in wanted
+    if operator == "NotIn":
+        return given not in wanted
+    if operator == "Exists":
+        return given is not None
+    if operator == "DoesNotExist":
+        return given is None
+    try:
+        number, bound = int(given or ""), int(wanted[0])
+    except (ValueError, IndexError):
+        return False
+    return number > bound if operator == "Gt" else number < bound

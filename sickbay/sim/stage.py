@@ -1,0 +1,26 @@
+"""What the simulated parts of a world share: the API server's store, the clock, the machines, the seed."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from datetime import datetime
+
+from sickbay.apiserver.store import Store
+from sickbay.clock import Randomness
+from sickbay.sim.journal import Journal
+from sickbay.sim.loop import LoopClock, VirtualLoop
+from sickbay.sim.machine import Machine
+
+
+@dataclass(slots=True)
+class Stage:
+    loop: VirtualLoop
+    clock: LoopClock
+    randomness: Randomness
+    store: Store
+    journal: Journal
+    machines: dict[str, Machine] = field(default_factory=dict)
+    """By node name."""
+
+    def now(self) -> datetime:
+        return self.clock.now()
