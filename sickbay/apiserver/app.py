@@ -116,8 +116,8 @@ def dispatch(store: Store, request: ResourceCall) -> Answer | WatchStream:
             return writing.delete(store, request)
         case "DELETE", False:
             return writing.delete_collection(store, request)
-        case method, _:
-            raise method_not_allowed(request.key, method.lower())
+        case _:
+            raise method_not_allowed()
 
 
 def refusal(error: StatusError) -> Answer:

@@ -5,22 +5,14 @@ Everything is data. Kinds without a strategy of their own are stored as they com
 
 from __future__ import annotations
 
-from sickbay.apiserver import eventviews
+from sickbay.apiserver import eventviews, kinds
 from sickbay.apiserver.crds import CrdStrategy
-from sickbay.apiserver.kinds import (
-    EventStrategy,
-    JobStrategy,
-    LeaseStrategy,
-    NamespaceStrategy,
-    NodeStrategy,
-    PodStrategy,
-    ServiceAccountStrategy,
-)
 from sickbay.apiserver.resources import Registry, ResourceType, Served
 from sickbay.apiserver.strategy import SpecStatus, Strategy
 
-_PLAIN = Strategy()
-_SPEC_STATUS = SpecStatus()
+_ADMISSION = "admissionregistration.k8s.io"
+_RBAC = "rbac.authorization.k8s.io"
+
 _POD_FIELDS = {
     "spec.nodeName": "",
     "spec.restartPolicy": "",
@@ -31,202 +23,108 @@ _POD_FIELDS = {
     "status.podIP": "",
     "status.nominatedNodeName": "",
 }
-EVENT_FIELDS = {
-    "involvedObject.kind": "",
-    "involvedObject.namespace": "",
-    "involvedObject.name": "",
-    "involvedObject.uid": "",
-    "involvedObject.apiVersion": "",
-    "involvedObject.resourceVersion": "",
-    "involvedObject.fieldPath": "",
-    "reason": "",
-    "reportingComponent": "",
-    "source": "",
-    "type": "",
-}
-_RBAC = "rbac.authorization.k8s.io"
-_ADMISSION = "admissionregistration.k8s.io"
+_EVENT_FIELDS = dict.fromkeys(("reason", "reportingComponent", "source", "type", *eventviews.FIELD_NAMES.values()), "")
+
+
+def _kind(
+    group: str,
+    plural: str,
+    kind: str,
+    strategy: Strategy | None = None,
+    *,
+    short: str = "",
+    categories: tuple[str, ...] = (),
+    subresources: tuple[str, ...] = (),
+    fields: dict[str, str] | None = None,
+    cluster: bool = False,
+) -> ResourceType:
+    return ResourceType(
+        group,
+        "v1",
+        plural,
+        kind,
+        not cluster,
+        strategy or Strategy(),
+        short_names=tuple(short.split()),
+        categories=categories,
+        subresources=subresources,
+        fields=fields or {},
+    )
+
+
+def _workload(group: str, plural: str, kind: str, strategy: Strategy, short: str = "") -> ResourceType:
+    fields = {"status.successful": "0"} if kind == "Job" else {}
+    return _kind(
+        group, plural, kind, strategy, short=short, categories=("all",), subresources=("status",), fields=fields
+    )
 
 
 def _core() -> list[ResourceType]:
+    all_, status = ("all",), ("status",)
     return [
-        ResourceType(
-            "",
-            "v1",
-            "namespaces",
-            "Namespace",
-            False,
-            NamespaceStrategy(),
-            short_names=("ns",),
-            subresources=("status", "finalize"),
-            fields={"status.phase": "", "name": ""},
-        ),
-        ResourceType(
-            "",
-            "v1",
-            "nodes",
-            "Node",
-            False,
-            NodeStrategy(),
-            short_names=("no",),
-            subresources=("status",),
-            fields={"spec.unschedulable": "false"},
-        ),
-        ResourceType(
-            "",
-            "v1",
-            "pods",
-            "Pod",
-            True,
-            PodStrategy(),
-            short_names=("po",),
-            categories=("all",),
-            subresources=("status", "binding", "eviction"),
-            fields=_POD_FIELDS,
-        ),
-        ResourceType("", "v1", "configmaps", "ConfigMap", True, _PLAIN, short_names=("cm",)),
-        ResourceType("", "v1", "secrets", "Secret", True, _PLAIN, fields={"type": ""}),
-        ResourceType(
-            "", "v1", "serviceaccounts", "ServiceAccount", True, ServiceAccountStrategy(), short_names=("sa",)
-        ),
-        ResourceType("", "v1", "services", "Service", True, Strategy(), short_names=("svc",), categories=("all",)),
-        ResourceType("", "v1", "podtemplates", "PodTemplate", True, _PLAIN),
-        ResourceType("", "v1", "persistentvolumeclaims", "PersistentVolumeClaim", True, _PLAIN, short_names=("pvc",)),
-        ResourceType("", "v1", "persistentvolumes", "PersistentVolume", False, _PLAIN, short_names=("pv",)),
-        ResourceType(
-            "",
-            "v1",
-            "replicationcontrollers",
-            "ReplicationController",
-            True,
-            _SPEC_STATUS,
-            short_names=("rc",),
-            categories=("all",),
-            subresources=("status",),
-        ),
-    ]
+        _kind("", "namespaces", "Namespace", kinds.NamespaceStrategy(), short="ns", cluster=True,
+              subresources=("status", "finalize"), fields={"status.phase": "", "name": ""}),
+        _kind("", "nodes", "Node", kinds.NodeStrategy(), short="no", cluster=True, subresources=status,
+              fields={"spec.unschedulable": "false"}),
+        _kind("", "pods", "Pod", kinds.PodStrategy(), short="po", categories=all_,
+              subresources=("status", "binding", "eviction"), fields=_POD_FIELDS),
+        _kind("", "configmaps", "ConfigMap", short="cm"),
+        _kind("", "secrets", "Secret", kinds.SecretStrategy(), fields={"type": ""}),
+        _kind("", "serviceaccounts", "ServiceAccount", kinds.ReturnsDeleted(), short="sa"),
+        _kind("", "services", "Service", kinds.ReturnsDeleted(), short="svc", categories=all_),
+        _kind("", "podtemplates", "PodTemplate", kinds.ReturnsDeleted()),
+        _kind("", "persistentvolumeclaims", "PersistentVolumeClaim", kinds.ReturnsDeleted(), short="pvc"),
+        _kind("", "persistentvolumes", "PersistentVolume", kinds.ReturnsDeleted(), short="pv", cluster=True),
+        _workload("", "replicationcontrollers", "ReplicationController", kinds.Templated(), "rc"),
+    ]  # fmt: skip
 
 
 def _workloads() -> list[ResourceType]:
-    status = ("status",)
+    templated = kinds.Templated()
     return [
-        ResourceType(
-            "apps",
-            "v1",
-            "daemonsets",
-            "DaemonSet",
-            True,
-            _SPEC_STATUS,
-            short_names=("ds",),
-            categories=("all",),
-            subresources=status,
-        ),
-        ResourceType(
-            "apps",
-            "v1",
-            "deployments",
-            "Deployment",
-            True,
-            _SPEC_STATUS,
-            short_names=("deploy",),
-            categories=("all",),
-            subresources=status,
-        ),
-        ResourceType(
-            "apps",
-            "v1",
-            "replicasets",
-            "ReplicaSet",
-            True,
-            _SPEC_STATUS,
-            short_names=("rs",),
-            categories=("all",),
-            subresources=status,
-        ),
-        ResourceType(
-            "apps",
-            "v1",
-            "statefulsets",
-            "StatefulSet",
-            True,
-            _SPEC_STATUS,
-            short_names=("sts",),
-            categories=("all",),
-            subresources=status,
-        ),
-        ResourceType("apps", "v1", "controllerrevisions", "ControllerRevision", True, _PLAIN),
-        ResourceType(
-            "batch",
-            "v1",
-            "jobs",
-            "Job",
-            True,
-            JobStrategy(),
-            categories=("all",),
-            subresources=status,
-            fields={"status.successful": "0"},
-        ),
-        ResourceType(
-            "batch",
-            "v1",
-            "cronjobs",
-            "CronJob",
-            True,
-            _SPEC_STATUS,
-            short_names=("cj",),
-            categories=("all",),
-            subresources=status,
-        ),
-        ResourceType(
-            "policy",
-            "v1",
-            "poddisruptionbudgets",
-            "PodDisruptionBudget",
-            True,
-            _SPEC_STATUS,
-            short_names=("pdb",),
-            subresources=status,
-        ),
-        ResourceType("scheduling.k8s.io", "v1", "priorityclasses", "PriorityClass", False, _PLAIN, short_names=("pc",)),
-    ]
+        _workload("apps", "daemonsets", "DaemonSet", templated, "ds"),
+        _workload("apps", "deployments", "Deployment", templated, "deploy"),
+        _workload("apps", "replicasets", "ReplicaSet", templated, "rs"),
+        _workload("apps", "statefulsets", "StatefulSet", templated, "sts"),
+        _kind("apps", "controllerrevisions", "ControllerRevision"),
+        _workload("batch", "jobs", "Job", kinds.JobStrategy()),
+        _workload("batch", "cronjobs", "CronJob", SpecStatus(), "cj"),
+        _kind("policy", "poddisruptionbudgets", "PodDisruptionBudget", kinds.BudgetStrategy(), short="pdb",
+              subresources=("status",)),
+        _kind("scheduling.k8s.io", "priorityclasses", "PriorityClass", short="pc", cluster=True),
+    ]  # fmt: skip
 
 
 def _cluster() -> list[ResourceType]:
     return [
-        ResourceType("coordination.k8s.io", "v1", "leases", "Lease", True, LeaseStrategy()),
-        ResourceType(_RBAC, "v1", "roles", "Role", True, _PLAIN),
-        ResourceType(_RBAC, "v1", "rolebindings", "RoleBinding", True, _PLAIN),
-        ResourceType(_RBAC, "v1", "clusterroles", "ClusterRole", False, _PLAIN),
-        ResourceType(_RBAC, "v1", "clusterrolebindings", "ClusterRoleBinding", False, _PLAIN),
-        ResourceType(_ADMISSION, "v1", "validatingadmissionpolicies", "ValidatingAdmissionPolicy", False, _PLAIN),
-        ResourceType(
-            _ADMISSION, "v1", "validatingadmissionpolicybindings", "ValidatingAdmissionPolicyBinding", False, _PLAIN
-        ),
-        ResourceType(_ADMISSION, "v1", "mutatingadmissionpolicies", "MutatingAdmissionPolicy", False, _PLAIN),
-        ResourceType(
-            _ADMISSION, "v1", "mutatingadmissionpolicybindings", "MutatingAdmissionPolicyBinding", False, _PLAIN
-        ),
-        ResourceType(
-            "apiextensions.k8s.io",
-            "v1",
-            "customresourcedefinitions",
-            "CustomResourceDefinition",
-            False,
-            CrdStrategy(),
-            short_names=("crd", "crds"),
-            categories=("api-extensions",),
-            subresources=("status",),
-        ),
-        ResourceType("storage.k8s.io", "v1", "storageclasses", "StorageClass", False, _PLAIN, short_names=("sc",)),
-        ResourceType("storage.k8s.io", "v1", "volumeattachments", "VolumeAttachment", False, _PLAIN),
-    ]
+        _kind("coordination.k8s.io", "leases", "Lease", kinds.LeaseStrategy()),
+        _kind(_RBAC, "roles", "Role"),
+        _kind(_RBAC, "rolebindings", "RoleBinding"),
+        _kind(_RBAC, "clusterroles", "ClusterRole", cluster=True),
+        _kind(_RBAC, "clusterrolebindings", "ClusterRoleBinding", cluster=True),
+        _kind(_ADMISSION, "validatingadmissionpolicies", "ValidatingAdmissionPolicy", cluster=True),
+        _kind(_ADMISSION, "validatingadmissionpolicybindings", "ValidatingAdmissionPolicyBinding", cluster=True),
+        _kind(_ADMISSION, "mutatingadmissionpolicies", "MutatingAdmissionPolicy", cluster=True),
+        _kind(_ADMISSION, "mutatingadmissionpolicybindings", "MutatingAdmissionPolicyBinding", cluster=True),
+        _kind("apiextensions.k8s.io", "customresourcedefinitions", "CustomResourceDefinition", CrdStrategy(),
+              short="crd crds", cluster=True, categories=("api-extensions",), subresources=("status",)),
+        _kind("storage.k8s.io", "storageclasses", "StorageClass", short="sc", cluster=True),
+        _kind("storage.k8s.io", "volumeattachments", "VolumeAttachment", cluster=True),
+    ]  # fmt: skip
 
 
 def register_builtin(registry: Registry) -> None:
     """Make everything here served."""
     for resource in (*_core(), *_workloads(), *_cluster()):
         registry.add(resource)
-    events = ResourceType("", "v1", "events", "Event", True, EventStrategy(), short_names=("ev",), fields=EVENT_FIELDS)
-    registry.add(
-        events, Served(events, "events.k8s.io", "v1", eventviews.outward, eventviews.inward, eventviews.FIELD_NAMES)
+    events = _kind("", "events", "Event", kinds.EventStrategy(), short="ev", fields=_EVENT_FIELDS)
+    modern = Served(
+        events,
+        "events.k8s.io",
+        "v1",
+        eventviews.outward,
+        eventviews.inward,
+        eventviews.check_new,
+        eventviews.FIELD_NAMES,
     )
+    registry.add(events, modern)

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import TYPE_CHECKING, NamedTuple
 
-from sickbay.apiserver.errors import Obj, bad_request, conflict
+from sickbay.apiserver.errors import Cause, Obj, conflict, forbidden, invalid
 from sickbay.apiserver.resources import ResourceType
 from sickbay.apiserver.writes import Write
 from sickbay.clock import parse_time, rfc3339
@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from sickbay.apiserver.store import Store
 
 FOREGROUND, ORPHAN, BACKGROUND = "Foreground", "Orphan", "Background"
+IMMORTAL_NAMESPACES = frozenset({"default", "kube-system", "kube-public"})
+"""Namespaces the NamespaceLifecycle admission plug-in keeps."""
 _FINALIZER = {FOREGROUND: "foregroundDeletion", ORPHAN: "orphan"}
 
 
@@ -72,9 +74,9 @@ class Deletion:
             return self._namespace(old, finalizers)
         if grace:
             return self._graceful(old, finalizers, grace), False
-        if finalizers or (grace == 0 and old["metadata"].get("finalizers")):
-            return self._marked(old, finalizers, 0), False
-        return self._without_grace(old), True
+        if finalizers or grace == 0:
+            return self._marked(old, finalizers, 0), not finalizers
+        return old, True
 
     def _graceful(self, old: Obj, finalizers: list[str], grace: int) -> Obj:
         meta = old["metadata"]
@@ -97,11 +99,9 @@ class Deletion:
         meta["deletionGracePeriodSeconds"] = grace
         return _with_finalizers({**old, "metadata": meta}, finalizers)
 
-    @staticmethod
-    def _without_grace(old: Obj) -> Obj:
-        return old
-
     def _namespace(self, old: Obj, finalizers: list[str]) -> tuple[Obj, bool]:
+        if old["metadata"]["name"] in IMMORTAL_NAMESPACES:
+            raise forbidden("namespaces", old["metadata"]["name"], "this namespace may not be deleted")
         status = {**(old.get("status") or {}), "phase": "Terminating"}
         marked = old
         if not old["metadata"].get("deletionTimestamp"):
@@ -115,10 +115,9 @@ def _finalizers(obj: Obj, propagation: str) -> list[str]:
     """The finalizers after a DELETE that asks for a propagation policy."""
     current = list(obj["metadata"].get("finalizers") or ())
     if propagation not in ("", FOREGROUND, ORPHAN, BACKGROUND):
-        raise bad_request(
-            f'DeleteOptions.meta.k8s.io is invalid: propagationPolicy: Unsupported value: "{propagation}":'
-            ' supported values: "Background", "Foreground", "Orphan"'
-        )
+        message = f'Unsupported value: "{propagation}": supported values: "Foreground", "Background", "Orphan", "nil"'
+        cause = Cause("FieldValueNotSupported", message, "propagationPolicy")
+        raise invalid("DeleteOptions", "meta.k8s.io", "", [cause])
     if not propagation:
         return current
     kept = [name for name in current if name not in _FINALIZER.values()]
@@ -137,15 +136,17 @@ def _with_finalizers(obj: Obj, finalizers: list[str]) -> Obj:
 def check_preconditions(kind: ResourceType, obj: Obj, options: DeleteOptions) -> None:
     """Raises StatusError(409) when the object is not the one, or not the version, the caller means."""
     meta = obj["metadata"]
+    # Upstream names the kind here, where all its other messages name the resource.
+    of = f"{kind.kind}.{kind.group}" if kind.group else kind.kind
     if options.uid and options.uid != meta["uid"]:
         why = (
             f"the UID in the precondition ({options.uid}) does not match the UID in record ({meta['uid']})."
             " The object might have been deleted and then recreated"
         )
-        raise conflict(kind.key, meta["name"], why)
+        raise conflict(of, meta["name"], why)
     if options.resource_version and options.resource_version != meta["resourceVersion"]:
         why = (
             f"the ResourceVersion in the precondition ({options.resource_version}) does not match the ResourceVersion"
             f" in record ({meta['resourceVersion']}). The object might have been modified"
         )
-        raise conflict(kind.key, meta["name"], why)
+        raise conflict(of, meta["name"], why)

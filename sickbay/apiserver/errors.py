@@ -46,11 +46,10 @@ class StatusError(Exception):
         status["message"] = self.message
         if self.reason:
             status["reason"] = self.reason
-        details = dict(self.details or {})
+        if self.details is not None or self.retry_after is not None:
+            status["details"] = dict(self.details or {})
         if self.retry_after is not None:
-            details["retryAfterSeconds"] = self.retry_after
-        if details:
-            status["details"] = details
+            status["details"]["retryAfterSeconds"] = self.retry_after
         status["code"] = self.code
         return status
 
@@ -110,11 +109,10 @@ def bad_request(message: str) -> StatusError:
     return StatusError(400, "BadRequest", message)
 
 
-def unprocessable(why: str) -> StatusError:
-    """A JSON patch that does not apply, a failed `test` among them."""
-    cause = {"reason": "UnexpectedServerResponse", "message": why}
+def unprocessable() -> StatusError:
+    """A JSON patch that does not apply, a failed `test` among them. The real server does not say which operation."""
     message = "the server rejected our request due to an error in our request"
-    return StatusError(422, "Invalid", message, details={"causes": [cause]})
+    return StatusError(422, "Invalid", message, details={})
 
 
 def expired(message: str) -> StatusError:
@@ -132,11 +130,9 @@ def not_acceptable(accepted: tuple[str, ...]) -> StatusError:
     return StatusError(406, "NotAcceptable", message)
 
 
-def method_not_allowed(resource: str, verb: str) -> StatusError:
-    group, plural = split_key(resource)
-    details = {key: value for key, value in {"group": group, "kind": plural}.items() if value}
-    message = f'{verb} is not supported on resources of kind "{resource}"'
-    return StatusError(405, "MethodNotAllowed", message, details=details)
+def method_not_allowed() -> StatusError:
+    message = "the server does not allow this method on the requested resource"
+    return StatusError(405, "MethodNotAllowed", message, details={})
 
 
 def unauthorized() -> StatusError:
@@ -144,12 +140,10 @@ def unauthorized() -> StatusError:
 
 
 def too_many_requests(message: str, retry_after: int, causes: list[Obj] | None = None) -> StatusError:
-    details: Obj = {"causes": causes} if causes else {}
-    return StatusError(
-        429, "TooManyRequests", message, details=details, retry_after=retry_after if retry_after else None
-    )
+    details: Obj | None = {"causes": causes} if causes else None
+    return StatusError(429, "TooManyRequests", message, details=details, retry_after=retry_after or None)
 
 
 def internal(message: str) -> StatusError:
-    details = {"causes": [{"message": message}]}
-    return StatusError(500, "InternalError", f"Internal error occurred: {message}", details=details)
+    """An error upstream's code has no status for; it comes out as a bare 500."""
+    return StatusError(500, "", message)

@@ -5,7 +5,8 @@ The two are one object with other field names (kubernetes/pkg/apis/events/v1/con
 
 from __future__ import annotations
 
-from sickbay.apiserver.errors import Obj
+from sickbay.apiserver.errors import Cause, Obj
+from sickbay.apiserver.metadata import invalid_value, required
 
 _NAMES = {
     "involvedObject": "regarding",
@@ -40,3 +41,11 @@ def outward(obj: Obj) -> Obj:
 
 def inward(obj: Obj) -> Obj:
     return _rename(obj, _BACK, "v1")
+
+
+def check_new(obj: Obj) -> list[Cause]:
+    """What events.k8s.io/v1 asks of a new Event beyond core/v1; `obj` is in the stored form."""
+    causes = [] if obj.get("eventTime") else [required("eventTime")]
+    if obj.get("type") not in ("Normal", "Warning"):
+        causes.append(invalid_value("type", obj.get("type", ""), f"has invalid value: {obj.get('type', '')}"))
+    return causes

@@ -27,14 +27,15 @@ def evict(store: Store, write: Write, options: DeleteOptions) -> None:
     """Raises StatusError: 404, 409, 429 when the budget is used up, 500 when two budgets select the pod."""
     kind = store.type("pods")
     pod = store.get("pods", write.name, write.namespace)
-    check_preconditions(kind, pod, options)
     if not _ends_anyway(pod):
         budget = _budget_of(store, pod)
         if budget is not None and not _unhealthy_may_go(pod, budget):
             _take(store, budget, pod, options.dry_run)
-        if not options.dry_run:
-            pod = _mark_disrupted(store, pod)
-    store._deletion.delete(kind, write, replace(options, uid=pod["metadata"]["uid"], resource_version=""))
+    # Upstream looks at the preconditions only now: a wrong UID costs the budget one disruption.
+    check_preconditions(kind, pod, options)
+    if not options.dry_run:
+        pod = _mark_disrupted(store, pod)
+    store.deletion.delete(kind, write, replace(options, uid=pod["metadata"]["uid"], resource_version=""))
 
 
 def _ends_anyway(pod: Obj) -> bool:
@@ -125,6 +126,8 @@ def _insufficient(conditions: list[Obj], meta: Obj, now: str) -> list[Obj]:
 
 def _mark_disrupted(store: Store, pod: Obj) -> Obj:
     status = pod.get("status") or {}
+    if any(entry.get("type") == "DisruptionTarget" for entry in status.get("conditions") or ()):
+        return pod
     others = [entry for entry in status.get("conditions") or () if entry.get("type") != "DisruptionTarget"]
     condition = {
         "type": "DisruptionTarget",

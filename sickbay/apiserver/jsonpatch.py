@@ -51,7 +51,7 @@ def _apply_one(document: Any, operation: Any) -> Any:
                 document = _remove(document, source, operation.get("from") or "")
             return _add(document, path, value, operation["path"], op)
         case other:
-            raise PatchMalformed(f"Unexpected kind: {other}")
+            raise PatchFailed(f"Unexpected kind: {other}")
 
 
 def _value(operation: dict[str, Any]) -> Any:
@@ -179,9 +179,8 @@ def _replace(document: Any, path: Path, value: Any, pointer: str) -> Any:
     def leaf(container: Any, token: str) -> None:
         if isinstance(container, list):
             container[_index(container, token, end=len(container))] = value
-        elif token in container:
-            container[token] = value
         else:
-            raise PatchFailed(f"replace operation does not apply: doc is missing key: {pointer}: missing value")
+            # The server's library (unlike the RFC) lets `replace` add a key to an object that lacks it.
+            container[token] = value
 
     return _rebuild(document, path, pointer, "replace", leaf)

@@ -6,18 +6,16 @@ resets, what each endpoint may touch, which defaults an object gets.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+import base64
+from typing import TYPE_CHECKING
 
 from sickbay.apiserver.errors import Cause, Obj
+from sickbay.apiserver.metadata import invalid_value, required
+from sickbay.apiserver.podspec import DEFAULT_GRACE, admitted, check_change, qos_class, with_defaults
 from sickbay.apiserver.strategy import SpecStatus, Strategy, keep
 
 if TYPE_CHECKING:
     from sickbay.apiserver.store import Store
-
-DEFAULT_GRACE = 30
-"""Seconds; `terminationGracePeriodSeconds` of a pod that names none (core/v1 defaults)."""
-NOT_READY_SECONDS = 300
-"""Seconds; what the DefaultTolerationSeconds admission plug-in gives pods against not-ready and unreachable."""
 
 
 class NodeStrategy(Strategy):
@@ -35,14 +33,8 @@ class NodeStrategy(Strategy):
         before = (old.get("spec") or {}).get("providerID", "")
         after = (new.get("spec") or {}).get("providerID", "")
         if before and before != after:
-            return [
-                Cause(
-                    "FieldValueForbidden",
-                    "Forbidden: node updates may only change labels, taints, or capacity"
-                    " (or configSource, if the DynamicKubeletConfig feature gate is enabled)",
-                    "spec.providerID",
-                )
-            ]
+            message = 'Forbidden: node updates may not change providerID except from "" to valid'
+            return [Cause("FieldValueForbidden", message, "spec.providerID")]
         return []
 
 
@@ -71,7 +63,7 @@ class PodStrategy(Strategy):
     returns_deleted = True
 
     def prepare_create(self, obj: Obj, store: Store) -> None:
-        obj["spec"] = default_pod_spec(obj.get("spec") or {}, store)
+        obj["spec"] = admitted(with_defaults(obj.get("spec") or {}), store)
         obj["status"] = {"phase": "Pending", "qosClass": qos_class(obj["spec"])}
 
     def prepare_status(self, new: Obj, old: Obj) -> None:
@@ -83,20 +75,9 @@ class PodStrategy(Strategy):
 
     def validate(self, new: Obj, old: Obj | None, subresource: str) -> list[Cause]:
         spec = new.get("spec") or {}
-        if old is None:
-            if not spec.get("containers"):
-                return [Cause("FieldValueRequired", "Required value", "spec.containers")]
-            return []
-        before = (old.get("spec") or {}).get("nodeName", "")
-        if subresource == "" and before != spec.get("nodeName", ""):
-            message = (
-                "Forbidden: pod updates may not change fields other than `spec.containers[*].image`,"
-                "`spec.initContainers[*].image`,`spec.activeDeadlineSeconds`,`spec.tolerations` (only additions to"
-                " existing tolerations),`spec.terminationGracePeriodSeconds` (allow it to be set to 1 if it was"
-                " previously negative)"
-            )
-            return [Cause("FieldValueForbidden", message, "spec")]
-        return []
+        if old is not None:
+            return check_change(spec, old.get("spec") or {})
+        return [] if spec.get("containers") else [required("spec.containers")]
 
     def grace(self, obj: Obj, asked: int | None) -> int | None:
         spec, status = obj.get("spec") or {}, obj.get("status") or {}
@@ -106,32 +87,52 @@ class PodStrategy(Strategy):
             period = DEFAULT_GRACE if period is None else int(period)
         if not spec.get("nodeName") or status.get("phase") in ("Succeeded", "Failed"):
             return 0
-        return max(period, 0) if period >= 0 else 1
+        return period if period >= 0 else 1
 
 
-class JobStrategy(SpecStatus):
+class Templated(SpecStatus):
+    """A workload: its pod template gets the defaults of pods."""
+
+    def prepare_create(self, obj: Obj, store: Store) -> None:
+        super().prepare_create(obj, store)
+        obj["spec"] = with_template_defaults(obj.get("spec") or {})
+        obj["status"] = {}
+
+    def prepare_update(self, new: Obj, old: Obj) -> None:
+        super().prepare_update(new, old)
+        if new.get("spec") is not old.get("spec"):
+            new["spec"] = with_template_defaults(new.get("spec") or {})
+
+
+def with_template_defaults(spec: Obj) -> Obj:
+    template = spec.get("template") or {}
+    return {**spec, "template": {**template, "spec": with_defaults(template.get("spec") or {})}}
+
+
+class JobStrategy(Templated):
     """The API server, not the controller, gives a Job its selector and its pods the matching labels."""
 
     def prepare_create(self, obj: Obj, store: Store) -> None:
         super().prepare_create(obj, store)
-        spec = dict(obj.get("spec") or {})
-        for field, value in (("parallelism", 1), ("completions", None), ("backoffLimit", 6)):
-            if value is not None:
-                spec.setdefault(field, value)
-        if "parallelism" not in (obj.get("spec") or {}) and "completions" not in (obj.get("spec") or {}):
+        spec = dict(obj["spec"])
+        if spec.get("completions") is None and spec.get("parallelism") is None:
             spec["completions"] = 1
-        spec.setdefault("completionMode", "NonIndexed")
-        spec.setdefault("suspend", False)
-        spec.setdefault("manualSelector", False)
+        defaults = {"parallelism": 1, "completionMode": "NonIndexed", "suspend": False, "manualSelector": False}
+        for field, value in defaults.items():
+            spec.setdefault(field, value)
+        # The limit of an Indexed job with one per index is on the index, and there is none for the whole.
+        spec.setdefault("backoffLimit", 2147483647 if spec.get("backoffLimitPerIndex") is not None else 6)
+        spec.setdefault("podReplacementPolicy", "Failed" if spec.get("podFailurePolicy") else "TerminatingOrFailed")
         if not spec["manualSelector"]:
             self._own_selector(obj, spec)
         obj["spec"] = spec
-        obj["status"] = {}
+        if not obj["metadata"].get("labels") and (labels := (spec["template"].get("metadata") or {}).get("labels")):
+            obj["metadata"]["labels"] = labels
 
     @staticmethod
     def _own_selector(obj: Obj, spec: Obj) -> None:
         uid, name = obj["metadata"]["uid"], obj["metadata"]["name"]
-        template = dict(spec.get("template") or {})
+        template = dict(spec["template"])
         metadata = dict(template.get("metadata") or {})
         metadata["labels"] = {
             **(metadata.get("labels") or {}),
@@ -145,71 +146,70 @@ class JobStrategy(SpecStatus):
         spec["selector"] = {"matchLabels": {"batch.kubernetes.io/controller-uid": uid}}
 
 
+class BudgetStrategy(SpecStatus):
+    unconditional = False
+
+    def prepare_create(self, obj: Obj, store: Store) -> None:
+        counts = ("currentHealthy", "desiredHealthy", "disruptionsAllowed", "expectedPods")
+        obj["status"] = dict.fromkeys(counts, 0)
+
+    def validate(self, new: Obj, old: Obj | None, subresource: str) -> list[Cause]:
+        spec = new.get("spec") or {}
+        if spec.get("minAvailable") is not None and spec.get("maxUnavailable") is not None:
+            return [invalid_value("spec", "", "minAvailable and maxUnavailable cannot be both set")]
+        return []
+
+
 class LeaseStrategy(Strategy):
     create_on_update = True
+    unconditional = False
 
 
 class EventStrategy(Strategy):
+    """Events must lie in the namespace of what they are about; about cluster-scoped objects, in `default`."""
+
     create_on_update = True
 
+    def validate(self, new: Obj, old: Obj | None, subresource: str) -> list[Cause]:
+        if old is not None:
+            return []
+        about = (new.get("involvedObject") or {}).get("namespace", "")
+        namespace = new["metadata"]["namespace"]
+        anywhere = ("default", "kube-system") if new.get("eventTime") else ("default",)
+        if about != namespace if about else namespace not in anywhere:
+            return [invalid_value("involvedObject.namespace", about, "does not match event.namespace")]
+        return _check_modern(new) if new.get("eventTime") else []
 
-class ServiceAccountStrategy(Strategy):
+
+def _check_modern(event: Obj) -> list[Cause]:
+    """What an Event with an eventTime must say (core/validation, legacyValidateEvent)."""
+    fields = ("reportingComponent", "reportingInstance", "action", "reason")
+    causes = [required(field) for field in fields if not event.get(field)]
+    causes += [
+        invalid_value(field, "", f"can have at most {limit} characters")
+        for field, limit in (("reportingInstance", 128), ("action", 128), ("reason", 128), ("message", 1024))
+        if len(event.get(field) or "") > limit
+    ]
+    return causes
+
+
+class ReturnsDeleted(Strategy):
     returns_deleted = True
 
 
-def default_pod_spec(spec: Obj, store: Store) -> Obj:
-    """The defaults clients rely on: restart policy, grace, scheduler, tolerations, priority."""
-    spec = dict(spec)
-    spec.setdefault("restartPolicy", "Always")
-    spec.setdefault("terminationGracePeriodSeconds", DEFAULT_GRACE)
-    spec.setdefault("dnsPolicy", "ClusterFirst")
-    spec.setdefault("schedulerName", "default-scheduler")
-    spec.setdefault("securityContext", {})
-    spec["tolerations"] = _with_default_tolerations(spec.get("tolerations") or [])
-    spec.update(_priority(spec, store))
-    return spec
+class SecretStrategy(Strategy):
+    def prepare_create(self, obj: Obj, store: Store) -> None:
+        obj.setdefault("type", "Opaque")
+        _encode_texts(obj)
+
+    def prepare_update(self, new: Obj, old: Obj) -> None:
+        new.setdefault("type", old.get("type", "Opaque"))
+        _encode_texts(new)
 
 
-def _with_default_tolerations(tolerations: list[Obj]) -> list[Obj]:
-    def tolerated(key: str) -> bool:
-        return any(
-            entry.get("key", key) == key and entry.get("effect") in (None, "", "NoExecute") for entry in tolerations
-        )
-
-    added = [
-        {"key": key, "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": NOT_READY_SECONDS}
-        for key in ("node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable")
-        if not tolerated(key)
-    ]
-    return [*tolerations, *added]
-
-
-SYSTEM_PRIORITIES = {"system-cluster-critical": 2000000000, "system-node-critical": 2000001000}
-"""Classes every cluster has (scheduling/v1)."""
-
-
-def _priority(spec: Obj, store: Store) -> Obj:
-    name = spec.get("priorityClassName", "")
-    found: Any = store.find("priorityclasses.scheduling.k8s.io", name) if name else None
-    if found is not None:
-        value, policy = int(found.get("value", 0)), found.get("preemptionPolicy", "PreemptLowerPriority")
-    else:
-        value, policy = SYSTEM_PRIORITIES.get(name, 0), "PreemptLowerPriority"
-    return {"priority": value, "preemptionPolicy": policy}
-
-
-def qos_class(spec: Obj) -> str:
-    """Guaranteed, Burstable or BestEffort, by the containers' requests and limits of CPU and memory."""
-    containers = [*(spec.get("containers") or ()), *(spec.get("initContainers") or ())]
-    relevant = ("cpu", "memory")
-    any_set, guaranteed = False, True
-    for container in containers:
-        resources = container.get("resources") or {}
-        limits, requests = resources.get("limits") or {}, resources.get("requests") or {}
-        any_set = any_set or any(key in limits or key in requests for key in relevant)
-        guaranteed = guaranteed and all(
-            key in limits and requests.get(key, limits[key]) == limits[key] for key in relevant
-        )
-    if not any_set:
-        return "BestEffort"
-    return "Guaranteed" if guaranteed else "Burstable"
+def _encode_texts(secret: Obj) -> None:
+    """`stringData` is a way to write `data` and is never read back."""
+    texts = secret.pop("stringData", None)
+    if texts:
+        encoded = {key: base64.b64encode(str(text).encode()).decode() for key, text in texts.items()}
+        secret["data"] = {**(secret.get("data") or {}), **encoded}

@@ -147,11 +147,12 @@ def normalise(metadata: Obj) -> Obj:
 def check_owners(owners: Any) -> list[Cause]:
     causes: list[Cause] = []
     controllers = 0
-    for index, owner in enumerate(owners or ()):
-        field = f"metadata.ownerReferences[{index}]"
+    field = "metadata.ownerReferences"
+    for owner in owners or ():
         for part in ("apiVersion", "kind", "name", "uid"):
             if not owner.get(part):
-                causes.append(required(f"{field}.{part}", "must not be empty" if part != "apiVersion" else ""))
+                why = "version must not be empty" if part == "apiVersion" else "must not be empty"
+                causes.append(invalid_value(f"{field}.{part}", "", why))
         controllers += owner.get("controller") is True
     if controllers > 1:
         why = "Only one reference can have Controller set to true"
@@ -159,11 +160,18 @@ def check_owners(owners: Any) -> list[Cause]:
     return causes
 
 
+STANDARD_FINALIZERS = frozenset({"kubernetes", "orphan", "foregroundDeletion"})
+"""Finalizers without a domain that the server takes (apis/core/validation)."""
+
+
 def check_finalizers(finalizers: Any) -> list[Cause]:
     causes: list[Cause] = []
     for index, finalizer in enumerate(finalizers or ()):
         field = f"metadata.finalizers[{index}]"
         causes += [invalid_value(field, finalizer, problem) for problem in qualified_name_problems(finalizer)]
+        if "/" not in finalizer and finalizer not in STANDARD_FINALIZERS:
+            why = "name is neither a standard finalizer name nor is it fully qualified"
+            causes.append(invalid_value(field, finalizer, why))
     return causes
 
 

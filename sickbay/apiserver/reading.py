@@ -39,7 +39,7 @@ def entry_json(view: Served, entry: Entry) -> bytes:
 def get(store: Store, request: ResourceCall) -> Answer:
     target = request.target
     if target.subresource not in ("", "status"):
-        raise method_not_allowed(f"{request.key}/{target.subresource}", "get")
+        raise method_not_allowed()
     obj = store.get(request.key, target.name, target.namespace)
     form = wanted_form(request.call.accept)
     if form:

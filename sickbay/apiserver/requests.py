@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from urllib.parse import parse_qsl, unquote
 
-from sickbay.apiserver.errors import StatusError, bad_request
+from sickbay.apiserver.errors import Cause, bad_request, invalid
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,10 +70,10 @@ class Query:
         except ValueError:
             raise bad_request(f'the query parameter {key} must be a whole number, not "{text}"') from None
 
-    def dry_run(self) -> bool:
-        """Raises StatusError(422) for a value other than All."""
+    def dry_run(self, options: str = "CreateOptions") -> bool:
+        """Raises StatusError(422), which names the kind of `options`, for a value other than All."""
         value = self._values.get("dryRun", "")
         if value not in ("", "All"):
-            message = f'dryRun: Unsupported value: "{value}": supported values: "All"'
-            raise StatusError(422, "Invalid", f'Options.meta.k8s.io "" is invalid: {message}')
+            message = f'Unsupported value: ["{value}"]: supported values: "All"'
+            raise invalid(options, "meta.k8s.io", "", [Cause("FieldValueNotSupported", message, "dryRun")])
         return value == "All"

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from sickbay.apiserver.errors import Obj
+from sickbay.apiserver.errors import Cause, Obj
 from sickbay.apiserver.strategy import Strategy
 
 Convert = Callable[[Obj], Obj]
@@ -71,6 +71,8 @@ class Served:
     version: str
     outward: Convert = _same
     inward: Convert = _same
+    check_new: Callable[[Obj], list[Cause]] | None = None
+    """What this version asks of a new object beyond the kind's own rules."""
     renamed_fields: Mapping[str, str] = field(default_factory=dict)
 
     @property

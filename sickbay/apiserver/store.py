@@ -29,6 +29,7 @@ from sickbay.apiserver.errors import (
     bad_request,
     conflict,
     forbidden,
+    internal,
     invalid,
     not_found,
     unprocessable,
@@ -69,7 +70,7 @@ class Store:
         self._tables: dict[str, Table] = {}
         self._before: list[Hook] = []
         self._after: list[Hook] = []
-        self._deletion = Deletion(self)
+        self.deletion = Deletion(self)
         register_builtin(self.resources)
         for name in SYSTEM_NAMESPACES:
             self.create("namespaces", {"metadata": {"name": name}})
@@ -190,9 +191,9 @@ class Store:
             current = old["metadata"]["uid"]
             why = f"Precondition failed: UID in precondition: {uid}, UID in object meta: {current}"
             raise conflict(kind.key, old["metadata"]["name"], why)
-        if kind.custom is not None and not (new.get("metadata") or {}).get("resourceVersion"):
+        if not kind.strategy.unconditional and not (new.get("metadata") or {}).get("resourceVersion"):
             cause = metadata.invalid_value("metadata.resourceVersion", 0, "must be specified for an update")
-            raise invalid(kind.kind, kind.group, old["metadata"]["name"], [cause])
+            raise invalid(kind.plural, kind.group, old["metadata"]["name"], [cause])
         return new
 
     def patch(
@@ -270,7 +271,7 @@ class Store:
         write = self._write("delete", kind, namespace, name, "", caller, None)
         self.announce(write)
         options = DeleteOptions(uid, resource_version, grace, propagation, dry_run)
-        return self._deletion.delete(kind, write, options)
+        return self.deletion.delete(kind, write, options)
 
     def evict(
         self,
@@ -368,6 +369,10 @@ class Store:
         if problem := metadata.check_types(given):
             raise bad_request(problem)
         meta, before = metadata.normalise(given), old["metadata"]
+        if meta.get("name", before["name"]) != before["name"]:
+            raise bad_request(
+                f"the name of the object ({meta['name']}) does not match the name on the URL ({before['name']})"
+            )
         self._check_revision(kind, meta, before)
         new = {**candidate, "metadata": meta}
         causes = metadata.check_update(meta, before)
@@ -477,10 +482,12 @@ def patcher(kind: ResourceType, body: Any, patch_type: str) -> Callable[[Obj], O
     def change(old: Obj) -> Obj:
         try:
             return patched(kind, body, patch_type, old)
-        except jsonpatch.PatchFailed as error:
-            raise unprocessable(str(error)) from None
-        except (jsonpatch.PatchMalformed, strategic.PatchMalformed) as error:
-            raise bad_request(str(error)) from None
+        except jsonpatch.PatchFailed:
+            raise unprocessable() from None
+        except jsonpatch.PatchMalformed as error:
+            raise bad_request(f"error decoding patch: {error}") from None
+        except strategic.PatchMalformed as error:
+            raise internal(str(error)) from None
 
     if patch_type == STRATEGIC and kind.custom is not None:
         raise unsupported_media_type(
@@ -493,11 +500,11 @@ def patched(kind: ResourceType, body: Any, patch_type: str, old: Obj) -> Obj:
     if patch_type == JSON:
         new = jsonpatch.apply(old, body)
     elif not isinstance(body, dict):
-        raise bad_request(f"a {patch_type} patch is an object")
+        raise bad_request(f"error decoding patch: a {patch_type} patch is an object")
     elif patch_type == STRATEGIC:
         new = strategic.apply(kind.kind, old, body)
     else:
         new = mergepatch.merge(old, body)
     if not isinstance(new, dict) or not isinstance(new.get("metadata"), dict):
-        raise unprocessable("the patched document is no object with metadata")
+        raise unprocessable()
     return new

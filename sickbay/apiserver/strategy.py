@@ -24,6 +24,8 @@ class Strategy:
     """Whether the answer to a DELETE carries the object instead of a Status."""
     create_on_update = False
     """Whether a PUT of an absent object creates it."""
+    unconditional = True
+    """Whether a PUT without a resourceVersion is taken; then the last writer wins."""
 
     def prepare_create(self, obj: Obj, store: Store) -> None:
         if self.has_status:

@@ -11,6 +11,7 @@ from sickbay.apiserver.errors import (
     Obj,
     StatusError,
     bad_request,
+    invalid,
     method_not_allowed,
     no_such_path,
     unsupported_media_type,
@@ -32,6 +33,10 @@ def create(store: Store, request: ResourceCall) -> Answer:
     if target.name:
         return _subresource(store, request)
     obj = _inward(request, decode_body(call))
+    if request.view.check_new is not None and (causes := request.view.check_new(obj)):
+        raise invalid(
+            request.view.type.kind, request.view.type.group, (obj.get("metadata") or {}).get("name", ""), causes
+        )
     new = store.create(request.key, obj, target.namespace, caller=call.caller, dry_run=call.query.dry_run())
     return Answer(201, object_json(store, request.view, new))
 
@@ -42,10 +47,9 @@ def _inward(request: ResourceCall, obj: Obj) -> Obj:
     for field, expected in (("kind", view.type.kind), ("apiVersion", view.api_version)):
         given = obj.setdefault(field, expected)
         if given != expected:
-            asked = f"{obj.get('apiVersion')}, Kind={obj.get('kind')}"
             raise bad_request(
-                f"the API version in the data ({asked}) does not match the expected API version"
-                f" ({view.api_version}, Kind={view.type.kind})"
+                f'{obj.get("kind")} in version "{obj.get("apiVersion", view.api_version)}" cannot be handled as a'
+                f" {view.type.kind}: the path names {view.type.kind} in version {view.api_version}"
             )
     if view.native:
         return obj
@@ -56,12 +60,12 @@ def _subresource(store: Store, request: ResourceCall) -> Answer:
     target = request.target
     name = f"{request.key}/{target.subresource}"
     if target.subresource not in request.view.type.subresources:
-        raise no_such_path() if target.subresource else method_not_allowed(request.key, "create")
+        raise no_such_path() if target.subresource else method_not_allowed()
     if name == "pods/eviction":
         return _evict(store, request)
     if name == "pods/binding":
         return _bind(store, request)
-    raise method_not_allowed(name, "create")
+    raise method_not_allowed()
 
 
 def _evict(store: Store, request: ResourceCall) -> Answer:
@@ -69,7 +73,7 @@ def _evict(store: Store, request: ResourceCall) -> Answer:
     body = decode_body(call)
     given = (body.get("metadata") or {}).get("name", "")
     if given and given != target.name:
-        raise bad_request(f"name in URL does not match name in Eviction object: {target.name} != {given}")
+        raise bad_request("name in URL does not match name in Eviction object")
     options = body.get("deleteOptions") or {}
     preconditions = options.get("preconditions") or {}
     store.evict(
@@ -87,6 +91,8 @@ def _evict(store: Store, request: ResourceCall) -> Answer:
 def _bind(store: Store, request: ResourceCall) -> Answer:
     target = request.target
     body = decode_body(request.call)
+    if (body.get("metadata") or {}).get("name", "") != target.name:
+        raise bad_request("name in URL does not match name in Binding object")
     node = (body.get("target") or {}).get("name", "")
     if not node:
         raise bad_request("target.name: Required value: the name of the node")
@@ -102,7 +108,7 @@ def _check_subresource(request: ResourceCall, verb: str) -> None:
     if subresource not in request.view.type.subresources:
         raise no_such_path()
     if subresource not in ("status", "finalize"):
-        raise method_not_allowed(f"{request.key}/{subresource}", verb)
+        raise method_not_allowed()
 
 
 def update(store: Store, request: ResourceCall) -> Answer:
@@ -113,7 +119,7 @@ def update(store: Store, request: ResourceCall) -> Answer:
     name = meta.setdefault("name", target.name)
     if name != target.name:
         raise bad_request(f"the name of the object ({name}) does not match the name on the URL ({target.name})")
-    options: dict[str, Any] = {"caller": call.caller, "dry_run": call.query.dry_run()}
+    options: dict[str, Any] = {"caller": call.caller, "dry_run": call.query.dry_run("UpdateOptions")}
     absent = store.find(request.key, target.name, target.namespace) is None
     if absent and request.view.type.strategy.create_on_update and not target.subresource:
         new = store.create(request.key, obj, target.namespace, **options)
@@ -136,7 +142,7 @@ def patch(store: Store, request: ResourceCall) -> Answer:
         target.namespace,
         subresource=target.subresource,
         caller=call.caller,
-        dry_run=call.query.dry_run(),
+        dry_run=call.query.dry_run("PatchOptions"),
         view=request.view,
     )
     return Answer(200, object_json(store, request.view, new))
@@ -155,7 +161,7 @@ def _delete_options(request: ResourceCall) -> Obj:
     if "gracePeriodSeconds" not in options:
         options["gracePeriodSeconds"] = query.number("gracePeriodSeconds")
     options.setdefault("propagationPolicy", query.text("propagationPolicy"))
-    if query.dry_run():
+    if query.dry_run("DeleteOptions"):
         options["dryRun"] = ["All"]
     return options
 
@@ -172,7 +178,7 @@ def _policy(options: Obj) -> str:
 def delete(store: Store, request: ResourceCall) -> Answer:
     target = request.target
     if target.subresource:
-        raise method_not_allowed(f"{request.key}/{target.subresource}", "delete")
+        raise method_not_allowed()
     options = _delete_options(request)
     gone = _delete_one(store, request, target.namespace, target.name, options)
     if not gone.gone or request.view.type.strategy.returns_deleted:
@@ -204,7 +210,7 @@ def delete_collection(store: Store, request: ResourceCall) -> Answer:
     query, target = request.call.query, request.target
     kind = request.view.type
     if kind.kind == "Namespace" or (kind.namespaced and not target.namespace):
-        raise method_not_allowed(request.key, "delete")
+        raise method_not_allowed()
     options = _delete_options(request)
     chosen = selection(kind, target.namespace, query.text("labelSelector"), query.text("fieldSelector"), request.view)
     entries = store.table(request.key).select(chosen)
