@@ -162,12 +162,22 @@ class ControlPlane:
 
     def http_client_for_token(self, token: str) -> httpx2.AsyncClient:
         """A client that acts under any token; the caller closes it."""
-        return httpx2.AsyncClient(**self._connection(token))
+        return httpx2.AsyncClient(**self.connection(token))
+
+    def connection(self, token: str) -> dict[str, Any]:
+        """Arguments of an httpx2 client, synchronous or not, that acts under a token."""
+        return {
+            "base_url": self.server,
+            "verify": ssl.create_default_context(cafile=str(self.ca_file)),
+            "headers": {"Authorization": f"Bearer {token}"},
+            "timeout": 30.0,
+            "trust_env": False,  # a proxy for the world is none for loopback
+        }
 
     def admin(self) -> httpx2.Client:
         """A synchronous client with all rights, closed by `stop`."""
         if self._admin is None:
-            self._admin = httpx2.Client(**self._connection(self.token("admin")))
+            self._admin = httpx2.Client(**self.connection(self.token("admin")))
         return self._admin
 
     def kubectl(self, *arguments: str, user: str = "admin", stdin: str = "") -> subprocess.CompletedProcess[str]:
@@ -225,15 +235,6 @@ class ControlPlane:
         return _checked(self.admin().request(method, path, json=body))
 
     # --- parts --------------------------------------------------------------------------------------------------
-
-    def _connection(self, token: str) -> dict[str, Any]:
-        return {
-            "base_url": self.server,
-            "verify": ssl.create_default_context(cafile=str(self.ca_file)),
-            "headers": {"Authorization": f"Bearer {token}"},
-            "timeout": 30.0,
-            "trust_env": False,  # a proxy for the world is none for loopback
-        }
 
     def _prepare_folder(self) -> None:
         for name in ("etcd", "certs", "logs"):

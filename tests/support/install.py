@@ -1,0 +1,139 @@
+"""Put Sickbay's manifests onto a control plane, and know when they hold.
+
+Admission policies take effect about a second after they are written, all together: the server looks at its caches once
+a second and compiles what it finds. Each cache is in order, so when a policy and binding written last are in force, all
+earlier ones are. Such a sentinel, of each sort, is written, tried until it bites, and removed.
+"""
+
+from __future__ import annotations
+
+import threading
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from tests.support.controlplane import ControlPlane
+
+DEPLOY = Path(__file__).resolve().parents[2] / "deploy"
+ROLES = ("rbac.yaml",)
+POLICIES = ("admission.yaml", "admission-stamp.yaml")
+SENTINEL = "sickbay-test-sentinel"
+POLL_SECONDS, POLLS = 0.1, 300
+
+
+def apply_file(control_plane: ControlPlane, path: Path) -> None:
+    """Apply a manifest file as an administrator would. Raises RuntimeError with what kubectl said."""
+    _kubectl(control_plane, "apply", "--server-side", "-f", str(path))
+
+
+def apply_objects(control_plane: ControlPlane, *objects: dict[str, Any]) -> None:
+    """Apply manifests given as objects."""
+    _kubectl(control_plane, "apply", "--server-side", "-f", "-", stdin=yaml.safe_dump_all(objects))
+
+
+def apply_crds(control_plane: ControlPlane, *crds: dict[str, Any]) -> None:
+    """Apply CRDs and wait until their kinds are served."""
+    apply_objects(control_plane, *crds)
+    names = [f"crd/{crd['metadata']['name']}" for crd in crds]
+    _kubectl(control_plane, "wait", "--for=condition=Established", "--timeout=30s", *names)
+
+
+def install_roles(control_plane: ControlPlane) -> None:
+    """Namespaces, service accounts and roles, without any policy."""
+    for name in ROLES:
+        apply_file(control_plane, DEPLOY / name)
+
+
+def install_policies(control_plane: ControlPlane) -> None:
+    """All admission policies; returns once they are in force."""
+    for name in POLICIES:
+        apply_file(control_plane, DEPLOY / name)
+    wait_for_policies(control_plane)
+
+
+def wait_for_policies(control_plane: ControlPlane) -> None:
+    """Return once every policy and binding written so far is in force. Raises RuntimeError when that takes long."""
+    apply_objects(control_plane, *_sentinels())
+    try:
+        pause = threading.Event()
+        for _ in range(POLLS):
+            if _bites(control_plane):
+                return
+            pause.wait(POLL_SECONDS)
+        raise RuntimeError(f"admission policies are not in force after {POLLS * POLL_SECONDS:.0f} s")
+    finally:
+        _kubectl(control_plane, "delete", "-f", "-", stdin=yaml.safe_dump_all(_sentinels()))
+
+
+def _bites(control_plane: ControlPlane) -> bool:
+    """Whether both sentinels act on a ConfigMap that nobody ever makes: one refuses it, one labels it."""
+    answers = [
+        control_plane.admin().post(
+            "/api/v1/namespaces/default/configmaps?dryRun=All",
+            json={"metadata": {"name": SENTINEL, "labels": {SENTINEL: sort}}},
+        )
+        for sort in ("refuse", "label")
+    ]
+    refused = answers[0].status_code == 422 and SENTINEL in answers[0].text
+    return refused and answers[1].json().get("metadata", {}).get("labels", {}).get(SENTINEL) == "labelled"
+
+
+def _sentinels() -> list[dict[str, Any]]:
+    api_version = "admissionregistration.k8s.io/v1"
+    rule = {"apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE"], "resources": ["configmaps"]}
+    constraints = {
+        "resourceRules": [rule],
+        "objectSelector": {"matchExpressions": [{"key": SENTINEL, "operator": "Exists"}]},
+    }
+    stamp = {
+        "patchType": "JSONPatch",
+        "jsonPatch": {
+            "expression": f"[JSONPatch{{op: 'replace', path: '/metadata/labels/{SENTINEL}', value: 'labelled'}}]"
+        },
+    }
+    names = {"metadata": {"name": SENTINEL}}
+    return [
+        {
+            "apiVersion": api_version,
+            "kind": "ValidatingAdmissionPolicy",
+            **names,
+            "spec": {
+                "matchConstraints": constraints,
+                "validations": [
+                    {"expression": f"object.metadata.labels['{SENTINEL}'] != 'refuse'", "message": SENTINEL}
+                ],
+            },
+        },
+        {
+            "apiVersion": api_version,
+            "kind": "MutatingAdmissionPolicy",
+            **names,
+            "spec": {
+                "reinvocationPolicy": "Never",
+                "matchConstraints": constraints,
+                "matchConditions": [
+                    {"name": "label", "expression": f"object.metadata.labels['{SENTINEL}'] == 'label'"}
+                ],
+                "mutations": [stamp],
+            },
+        },
+        {
+            "apiVersion": api_version,
+            "kind": "ValidatingAdmissionPolicyBinding",
+            **names,
+            "spec": {"policyName": SENTINEL, "validationActions": ["Deny"]},
+        },
+        {
+            "apiVersion": api_version,
+            "kind": "MutatingAdmissionPolicyBinding",
+            **names,
+            "spec": {"policyName": SENTINEL},
+        },
+    ]
+
+
+def _kubectl(control_plane: ControlPlane, *arguments: str, stdin: str = "") -> None:
+    result = control_plane.kubectl(*arguments, stdin=stdin)
+    if result.returncode:
+        raise RuntimeError(f"kubectl {' '.join(arguments)}: {result.stderr}")
