@@ -11,7 +11,6 @@ Encoding leaves out what equals the default.
 from __future__ import annotations
 
 from collections.abc import Callable
-from enum import EnumType
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Optional, TypeVar, cast
 
 import msgspec
@@ -37,22 +36,27 @@ def says(description: str = "", *, required: bool = False, default: Any = None, 
     """Describe a field for people and for the CRD: description, OpenAPI keywords, and what the schema needs beside.
 
     `default` is the schema's default where it differs from the attribute's own (`...` = none at all). `enum` takes an
-    enumeration of `words`.
+    enumeration of `words`, or a list.
     """
-    if isinstance(schema.get("enum"), EnumType):
-        schema["enum"] = [member.value for member in schema["enum"]]
+    if "enum" in schema:
+        schema["enum"] = [str(member) for member in schema["enum"]]
     extra = {"required": required, "default": default}
     return msgspec.Meta(description=description or None, extra_json_schema=schema, extra=extra)
 
 
 class Rule(msgspec.Struct, frozen=True):
-    """A CEL rule the API server judges an object by; the message names the remedy."""
+    """A CEL rule the API server judges an object by. `self` is the struct it stands on."""
 
     rule: str
-    message: str
+    problem: str
+    remedy: str
     field: str = ""
-    """JSON path below the struct that the message is about, such as `.breaker`; empty = the struct itself."""
+    """JSON path below the struct that it is about, such as `.breaker`; empty = the struct itself."""
     optional_old_self: bool = False
+
+    @property
+    def message(self) -> str:
+        return f"{self.problem}; {self.remedy}"
 
 
 class _Tolerant:

@@ -6,11 +6,11 @@ given", and anything else, an empty list too, is meant.
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, ClassVar
 
 import msgspec
 
-from sickbay.api.base import Nullable, Part, says
+from sickbay.api.base import Nullable, Part, Rule, says
 from sickbay.api.fields import Count, Duration, Expression, Key, Line, Word
 from sickbay.api.meta import ConditionedStatus, Object
 from sickbay.api.words import Action, ClearsBy, FaultClass, Scope, Severity, Urgency
@@ -54,6 +54,15 @@ class AlertMatch(Part):
 class Match(Part):
     """One way to recognise the fault; exactly one key."""
 
+    RULES: ClassVar[tuple[Rule, ...]] = (
+        Rule(
+            "[has(self.condition), has(self.cel), has(self.event), has(self.object), has(self.alert)]"
+            ".filter(given, given).size() == 1",
+            "a match needs exactly one of condition, cel, event, object and alert",
+            "write several matches as several list entries",
+        ),
+    )
+
     condition: Annotated[ConditionMatch | None, says("A condition of the Node")] = None
     cel: Annotated[Expression | None, says("A CEL expression; variable: node")] = None
     event: Annotated[EventMatch | None, says("Events of another detector")] = None
@@ -83,6 +92,15 @@ class Validation(Part):
 
 class FaultTypeSpec(Part):
     """Recognition, remedy and proof; every field optional, merged over the built-in entry of the same name."""
+
+    RULES: ClassVar[tuple[Rule, ...]] = (
+        Rule(
+            "!has(self.scope) || self.scope != 'Domain' || (has(self.domain) && self.domain != '')",
+            "scope Domain needs a domain",
+            "set domain to the topology label whose value names the failure domain",
+            field=".domain",
+        ),
+    )
 
     class_: Annotated[str | None, says("Arbitration class", enum=FaultClass)] = None
     severity: Annotated[str | None, says("How bad it is", enum=Severity)] = None

@@ -34,5 +34,6 @@ Key = Annotated[str, says(maxLength=317)]
 """A label or annotation key: prefix of 253, slash, name of 63."""
 Line = Annotated[str, says(maxLength=512)]
 Text = Annotated[str, says(maxLength=2048)]
+LabelValue = Annotated[str, says(maxLength=63, pattern=r"^(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?$")]
 Expression = Annotated[str, says(maxLength=4096)]
 """A CEL expression."""

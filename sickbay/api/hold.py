@@ -2,18 +2,33 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, ClassVar
 
 import msgspec
 
-from sickbay.api.base import Nullable, Part, says
+from sickbay.api.base import Nullable, Part, Rule, says
 from sickbay.api.fields import FaultName, Line, Name, Text, Time
-from sickbay.api.meta import ConditionedStatus, LabelSelector, Object
+from sickbay.api.meta import ConditionedStatus, LabelSelector, Object, not_empty
 from sickbay.api.words import HoldLevel
 
 
 class HoldScope(Part):
     """What is held; any of."""
+
+    RULES: ClassVar[tuple[Rule, ...]] = (
+        Rule(
+            "(has(self.all) && self.all) || (has(self.pools) && size(self.pools) > 0)"
+            " || (has(self.nodes) && size(self.nodes) > 0) || has(self.nodeSelector)",
+            "the hold is about nothing",
+            "give pools, nodes or nodeSelector, or all: true for everything",
+        ),
+        Rule(
+            f"!has(self.nodeSelector) || {not_empty('self.nodeSelector')}",
+            "nodeSelector selects every node",
+            "give matchLabels or matchExpressions, or use all: true",
+            field=".nodeSelector",
+        ),
+    )
 
     all: Annotated[bool, says("Everything")] = False
     pools: Annotated[Nullable[list[Name]], says("Nodes of these pools", maxItems=128)] = []

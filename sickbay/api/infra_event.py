@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, ClassVar
 
 import msgspec
 
-from sickbay.api.base import Nullable, Part, says
+from sickbay.api.base import Nullable, Part, Rule, says
 from sickbay.api.fields import Line, Name, Time, Uid, Word
 from sickbay.api.meta import Condition, Object
 from sickbay.api.words import InfraPhase, Scope
@@ -21,6 +21,15 @@ class EventNode(Part):
 
 class InfraEventSpec(Part):
     """What was announced."""
+
+    RULES: ClassVar[tuple[Rule, ...]] = (
+        Rule(
+            "self.source == oldSelf.source && self.id == oldSelf.id",
+            "source and id are what the event is",
+            "create another InfraEvent for another event",
+            field=".id",
+        ),
+    )
 
     source: Annotated[Word, says("Where it came from, such as alibaba-ecs", required=True, minLength=1)] = ""
     id: Annotated[Line, says("The provider's own id", required=True, minLength=1)] = ""

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, ClassVar
 
 import msgspec
 
-from sickbay.api.base import Nullable, Part, says
+from sickbay.api.base import Nullable, Part, Rule, says
 from sickbay.api.fields import Count, Line, Name, Text, Time, Uid, Word
 from sickbay.api.meta import Object
 from sickbay.api.words import GateState, JobAction, JobVerdict, MoveState, RecoveryPhase
@@ -23,6 +23,15 @@ class JobRef(Part):
 
 class JobRecoverySpec(Part):
     """Which job, under which policy."""
+
+    RULES: ClassVar[tuple[Rule, ...]] = (
+        Rule(
+            "self.job.kind == oldSelf.job.kind && self.job.name == oldSelf.job.name",
+            "kind and name of the job are what the object is about",
+            "create another JobRecovery for another job",
+            field=".job",
+        ),
+    )
 
     job: Annotated[Nullable[JobRef], says("The job", required=True)] = msgspec.field(default_factory=JobRef)
     policy: Annotated[Name, says("Name of the RecoveryPolicy", required=True, minLength=1)] = ""

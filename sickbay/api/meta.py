@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Annotated
+from typing import Annotated, ClassVar
 
 import msgspec
 
 from sickbay.api import names
-from sickbay.api.base import CorePart, Nullable, Part, says
-from sickbay.api.fields import Time
+from sickbay.api.base import CorePart, Nullable, Part, Rule, says
+from sickbay.api.fields import Key, LabelValue, Time
 
 
 class OwnerReference(CorePart, frozen=True):
@@ -60,13 +60,22 @@ class Condition(Part):
 class SelectorRequirement(CorePart, frozen=True):
     """One expression of a label selector."""
 
-    key: Annotated[str, says("Label key", required=True, maxLength=317)] = ""
+    RULES: ClassVar[tuple[Rule, ...]] = (
+        Rule(
+            "(self.operator in ['In', 'NotIn']) == (has(self.values) && size(self.values) > 0)",
+            "operator and values do not go together",
+            "give values with In and NotIn, and none with Exists and DoesNotExist",
+            field=".values",
+        ),
+    )
+
+    key: Annotated[Key, says("Label key", required=True, minLength=1)] = ""
     operator: Annotated[
         str,
         says("How key and values relate", required=True, enum=["In", "NotIn", "Exists", "DoesNotExist"]),
     ] = ""
     values: Annotated[
-        Nullable[list[Annotated[str, says("Label value", maxLength=63)]]],
+        Nullable[list[LabelValue]],
         says("Needed for In and NotIn, empty otherwise", maxItems=64),
     ] = []
 
@@ -88,7 +97,7 @@ class LabelSelector(CorePart, frozen=True):
     """A Kubernetes label selector: all parts must match, and the empty one matches everything."""
 
     match_labels: Annotated[
-        Nullable[dict[str, Annotated[str, says("Label value", maxLength=63)]]],
+        Nullable[dict[str, LabelValue]],
         says("Labels that must have exactly these values", maxProperties=32),
     ] = {}
     match_expressions: Annotated[
@@ -103,6 +112,14 @@ class LabelSelector(CorePart, frozen=True):
     @property
     def empty(self) -> bool:
         return not self.match_labels and not self.match_expressions
+
+
+def not_empty(selector: str) -> str:
+    """CEL: the label selector at this path, which must exist, names at least one requirement."""
+    return (
+        f"(has({selector}.matchLabels) && size({selector}.matchLabels) > 0)"
+        f" || (has({selector}.matchExpressions) && size({selector}.matchExpressions) > 0)"
+    )
 
 
 class ConditionedStatus(Part):

@@ -7,16 +7,16 @@ is written by two hands: decide owns phase, outcome, current and each step's `st
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, ClassVar
 
 import msgspec
 
-from sickbay.api.base import Nullable, Part, says
+from sickbay.api.base import Nullable, Part, Rule, says
 from sickbay.api.fault_type import Rung
 from sickbay.api.fields import Count, Duration, FaultName, Key, Line, Name, Text, Time, Uid, Word
 from sickbay.api.meta import Condition, Object
 from sickbay.api.repair_pool import ProviderRef
-from sickbay.api.repair_rule import Approval, DrainOptions, Hook
+from sickbay.api.repair_rule import Approval, DrainOptions, Hook, steps_in_order
 from sickbay.api.words import (
     Action,
     DrainTimeout,
@@ -37,6 +37,21 @@ from sickbay.api.words import (
 
 class RepairNode(Part):
     """The node as it was when the incident opened."""
+
+    RULES: ClassVar[tuple[Rule, ...]] = (
+        Rule(
+            "self.name == oldSelf.name",
+            "a repair stays with its node",
+            "create another NodeRepair for another node",
+            field=".name",
+        ),
+        Rule(
+            "!has(oldSelf.uid) || oldSelf.uid == '' || (has(self.uid) && self.uid == oldSelf.uid)",
+            "a repair stays with the node of its UID",
+            "create another NodeRepair for the new node",
+            field=".uid",
+        ),
+    )
 
     name: Annotated[Name, says("Name of the Node", required=True, minLength=1)] = ""
     uid: Annotated[Uid, says("UID of the Node")] = ""
@@ -96,8 +111,12 @@ class PlanStep(Part):
 
     step: Annotated[str, says("Which of the five", required=True, enum=Step)] = ""
     approval: Annotated[Approval | None, says("Gate before the step; absent = none")] = None
-    before: Annotated[Nullable[list[Hook]], says("Hooks before it", maxItems=8)] = []
-    after: Annotated[Nullable[list[Hook]], says("Hooks after it", maxItems=8)] = []
+    before: Annotated[
+        Nullable[list[Hook]], says("Hooks before it", maxItems=8, list_type="map", list_map_keys=["name"])
+    ] = []
+    after: Annotated[
+        Nullable[list[Hook]], says("Hooks after it", maxItems=8, list_type="map", list_map_keys=["name"])
+    ] = []
     taint: Annotated[Word, says("Quarantine: value of the taint sickbay.dev/quarantine; empty = no taint")] = ""
     timeout: Annotated[Duration | None, says("Deadline of the step, or of one attempt")] = None
     on_timeout: Annotated[str | None, says("Drain: when the deadline passes", enum=DrainTimeout)] = None
@@ -106,6 +125,9 @@ class PlanStep(Part):
     args: Annotated[Nullable[dict[str, Line]], says("Repair: what the act needs to know", maxProperties=16)] = {}
     ladder: Annotated[Nullable[list[Rung]], says("Repair: all rungs, in order", maxItems=8)] = []
     allow_undrained: Annotated[bool, says("Repair: does not wait for the node to be empty")] = False
+    gate_irreversible: Annotated[
+        bool, says("Repair: a rung that cannot be undone or wipes disks waits for people even without a gate")
+    ] = False
     ceiling: Annotated[Duration | None, says("Validate: give up after")] = None
     soak: Annotated[Duration | None, says("Validate: stay well for so long")] = None
     level: Annotated[int | None, says("Validate: diagnostics up to this level", minimum=0, maximum=3)] = None
@@ -114,6 +136,21 @@ class PlanStep(Part):
 
 class Plan(Part):
     """What is to be done, resolved; a new generation replaces it at a step boundary."""
+
+    RULES: ClassVar[tuple[Rule, ...]] = (
+        Rule(
+            f"!has(self.steps) || {steps_in_order('self.steps')}",
+            "steps are out of order or repeated",
+            "write each at most once, in the order Quarantine, Drain, Repair, Validate, Unquarantine",
+            field=".steps",
+        ),
+        Rule(
+            "!has(oldSelf.generation) || self.generation >= oldSelf.generation",
+            "a plan's generation never goes back",
+            "write a new plan under a higher generation",
+            field=".generation",
+        ),
+    )
 
     generation: Annotated[int, says("Counts plans of this repair", minimum=0)] = 1
     reason: Annotated[Text, says("Why this plan")] = ""
@@ -131,6 +168,30 @@ class Plan(Part):
 
 class NodeRepairSpec(Part):
     """The incident and its plan."""
+
+    RULES: ClassVar[tuple[Rule, ...]] = (
+        Rule(
+            "!has(oldSelf.origin) || self.origin == oldSelf.origin",
+            "the origin of a repair is history",
+            "leave it as it is",
+            field=".origin",
+        ),
+        Rule(
+            "!has(oldSelf.catalogue) || oldSelf.catalogue == ''"
+            " || (has(self.catalogue) && self.catalogue == oldSelf.catalogue)",
+            "a repair keeps the catalogue version it began with",
+            "leave it as it is",
+            field=".catalogue",
+        ),
+        Rule(
+            "oldSelf.hasValue() || self.origin != 'Manual' || (has(self.plan.steps)"
+            " && self.plan.steps.exists(s, s.step == 'Repair' && has(s.action)))",
+            "a manual repair does not say what to do",
+            "give plan.steps: [{step: Repair, action: ...}]",
+            field=".plan",
+            optional_old_self=True,
+        ),
+    )
 
     origin: Annotated[str, says("What opened it", enum=Origin)] = "Fault"
     node: Annotated[Nullable[RepairNode], says("The node, as it was", required=True)] = msgspec.field(
@@ -249,6 +310,16 @@ class Case(Part):
 
 class NodeRepairStatus(Part):
     """Where the repair stands."""
+
+    RULES: ClassVar[tuple[Rule, ...]] = (
+        Rule(
+            "!has(oldSelf.phase) || !(oldSelf.phase in ['Succeeded', 'Cancelled', 'Failed'])"
+            " || (has(self.phase) && self.phase == oldSelf.phase)",
+            "the repair has ended",
+            "create another NodeRepair",
+            field=".phase",
+        ),
+    )
 
     phase: Annotated[str, says("Where it stands", enum=Phase)] = "Pending"
     outcome: Annotated[str, says("How it ended", enum=[*Outcome, ""])] = ""

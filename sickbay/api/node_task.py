@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, ClassVar
 
 import msgspec
 
-from sickbay.api.base import Nullable, Part, says
+from sickbay.api.base import Nullable, Part, Rule, says
 from sickbay.api.fields import Line, Name, Text, Time, Uid
 from sickbay.api.meta import Object
 from sickbay.api.words import Action, TaskPhase
@@ -23,6 +23,10 @@ class TaskNode(Part):
 class NodeTaskSpec(Part):
     """The act."""
 
+    RULES: ClassVar[tuple[Rule, ...]] = (
+        Rule("self == oldSelf", "the spec of a NodeTask never changes", "create another NodeTask with its own key"),
+    )
+
     node: Annotated[Nullable[TaskNode], says("For which boot of which node", required=True)] = msgspec.field(
         default_factory=TaskNode
     )
@@ -34,6 +38,16 @@ class NodeTaskSpec(Part):
 
 class NodeTaskStatus(Part):
     """What the agent did."""
+
+    RULES: ClassVar[tuple[Rule, ...]] = (
+        Rule(
+            "!has(oldSelf.phase) || !(oldSelf.phase in ['Done', 'Failed', 'Refused', 'Expired'])"
+            " || (has(self.phase) && self.phase == oldSelf.phase)",
+            "the task has ended",
+            "create another NodeTask with its own key",
+            field=".phase",
+        ),
+    )
 
     phase: Annotated[str, says("How far it is", enum=TaskPhase)] = "Pending"
     started: Annotated[Time | None, says("When the agent began")] = None

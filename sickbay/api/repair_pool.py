@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, ClassVar
 
 import msgspec
 
-from sickbay.api.base import Nullable, Part, says
+from sickbay.api.base import Nullable, Part, Rule, says
 from sickbay.api.fault_selector import FaultSelector
 from sickbay.api.fields import Count, Duration, FaultName, IntOrPercent, Key, Line, Name, Text, Time, Word
-from sickbay.api.meta import ConditionedStatus, LabelSelector, Object
+from sickbay.api.meta import ConditionedStatus, LabelSelector, Object, not_empty
 from sickbay.api.words import (
     BreakerReset,
     BreakerState,
@@ -19,6 +19,21 @@ from sickbay.api.words import (
     SlotKind,
     WindowKind,
 )
+
+
+def _at_least(limit: str, floor: str) -> str:
+    """CEL: two limits of the same unit are in order; of different units, or absent, nothing can be said here.
+
+    Percentages are compared by length, then text, which their pattern makes right. Comparing the two types with each
+    other instead of with constants would exceed the server's cost budget.
+    """
+    counts = f"type({limit}) == int && type({floor}) == int"
+    percentages = f"type({limit}) == string && type({floor}) == string"
+    longer = f"size({limit}) > size({floor})"
+    return (
+        f"{counts} ? {limit} >= {floor} : {percentages} ? "
+        f"{longer} || (size({limit}) == size({floor}) && {limit} >= {floor}) : true"
+    )
 
 
 class Quarantine(Part):
@@ -66,6 +81,15 @@ class Storm(Part):
 class Domain(Part):
     """A failure domain whose members are repaired together or paced."""
 
+    RULES: ClassVar[tuple[Rule, ...]] = (
+        Rule(
+            "!has(self.size) || self.size == 0 || !has(self.minUsable) || self.minUsable <= self.size",
+            "minUsable is above size",
+            "lower minUsable to at most the members a domain has",
+            field=".minUsable",
+        ),
+    )
+
     key: Annotated[Key, says("Topology label whose value names the domain", required=True, minLength=1)] = ""
     size: Annotated[Count, says("Expected members of one domain; 0 = as many as there are nodes")] = 0
     min_usable: Annotated[
@@ -88,7 +112,7 @@ class Domain(Part):
 class Window(Part):
     """A recurring time in which repairs may, or may not, start."""
 
-    cron: Annotated[Line, says("Start of the window, five cron fields", required=True, minLength=9)] = ""
+    cron: Annotated[Line, says("Start of the window, five cron fields", required=True, pattern=r"^\S+( +\S+){4}$")] = ""
     duration: Annotated[Duration, says("Length of the window", required=True)] = ""
     zone: Annotated[Word, says("IANA time zone", default="UTC")] = "UTC"
     kind: Annotated[str, says("Allow: starts only inside; Deny: no starts inside", enum=WindowKind)] = "Allow"
@@ -122,6 +146,18 @@ class Budgets(Part):
 class Override(Part):
     """Mode for some faults only: adopt fault types one by one."""
 
+    RULES: ClassVar[tuple[Rule, ...]] = (
+        Rule(
+            "(has(self.faults.names) && size(self.faults.names) > 0)"
+            " || (has(self.faults.classes) && size(self.faults.classes) > 0)"
+            " || (has(self.faults.severities) && size(self.faults.severities) > 0)"
+            " || (has(self.faults.labels) && size(self.faults.labels) > 0)",
+            "the override selects every fault",
+            "name the faults it is for, or set the pool's own mode",
+            field=".faults",
+        ),
+    )
+
     faults: Annotated[Nullable[FaultSelector], says("Which faults", required=True)] = msgspec.field(
         default_factory=FaultSelector
     )
@@ -138,6 +174,27 @@ class ProviderRef(Part):
 class RepairPoolSpec(Part):
     """Nodes, rule and limits."""
 
+    RULES: ClassVar[tuple[Rule, ...]] = (
+        Rule(
+            not_empty("self.nodeSelector"),
+            "nodeSelector selects nothing in particular",
+            "give matchLabels or matchExpressions",
+            field=".nodeSelector",
+        ),
+        Rule(
+            _at_least("self.breaker.threshold", "self.maxParallelRepairs"),
+            "breaker.threshold is below maxParallelRepairs, so repairs alone could open the breaker",
+            "raise breaker.threshold or lower maxParallelRepairs",
+            field=".breaker.threshold",
+        ),
+        Rule(
+            _at_least("self.breaker.maxNodes", "self.maxParallelRepairs"),
+            "breaker.maxNodes is below maxParallelRepairs, so repairs alone could open the breaker",
+            "raise breaker.maxNodes or lower maxParallelRepairs",
+            field=".breaker.maxNodes",
+        ),
+    )
+
     node_selector: Annotated[Nullable[LabelSelector], says("The nodes; may not be empty", required=True)] = (
         msgspec.field(default_factory=LabelSelector)
     )
@@ -146,7 +203,8 @@ class RepairPoolSpec(Part):
         Name | None,
         says(
             "Name of a RepairRule. None makes the pool an envelope: it repairs nothing, its limits and breaker bind "
-            "every node it selects beside the node's own pool"
+            "every node it selects beside the node's own pool",
+            minLength=1,
         ),
     ] = None
     quarantine: Annotated[Nullable[Quarantine], says("How nodes are taken out of service")] = msgspec.field(

@@ -6,11 +6,11 @@ Repair: `ProcedureStep.resolved` fills them in.
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, ClassVar
 
 import msgspec
 
-from sickbay.api.base import Nullable, Part, says
+from sickbay.api.base import Nullable, Part, Rule, says
 from sickbay.api.fault_selector import FaultSelector
 from sickbay.api.fields import Duration, Name, Word
 from sickbay.api.meta import ConditionedStatus, LabelSelector, Object
@@ -20,8 +20,39 @@ DRAIN_TIMEOUT = "30m"
 """Default of a Drain's deadline, counted from our start."""
 
 
+def steps_in_order(steps: str) -> str:
+    """CEL: the steps of the list at this path are in their order, each at most once."""
+    order = ", ".join(f"'{step}'" for step in Step)
+    return f"[{order}].filter(s, {steps}.exists(p, p.step == s)) == {steps}.map(p, p.step)"
+
+
+def _only_on(step: Step, *fields: str) -> Rule:
+    others = " && ".join(f"!has(self.{field})" for field in fields)
+    names = ", ".join(fields)
+    return Rule(f"self.step == '{step}' || ({others})", f"{names} belong to {step} only", f"put them on step {step}")
+
+
+def _skip_before(step: Step, later: Step) -> Rule:
+    return Rule(
+        f"!self.procedure.exists(p, p.step == '{step}' && has(p.approval) && p.approval.onTimeout == 'Skip')"
+        f" || !self.procedure.exists(p, p.step == '{later}')",
+        f"onTimeout Skip would go to {later} without {step}",
+        f"use Escalate or Abort on {step}, or remove {later}",
+        field=".procedure",
+    )
+
+
 class Approval(Part):
     """A gate before a step; absent = none."""
+
+    RULES: ClassVar[tuple[Rule, ...]] = (
+        Rule(
+            "self.by != 'Jobs' || !has(self.groups) || size(self.groups) == 0",
+            "groups name people, and by Jobs asks none",
+            "use by People or PeopleAndJobs, or remove groups",
+            field=".groups",
+        ),
+    )
 
     by: Annotated[str, says("Who answers: People, Jobs, or both", enum=ApprovalBy)] = "People"
     timeout: Annotated[Duration, says("How long to wait for the answer")] = "24h"
@@ -55,6 +86,10 @@ class CallHook(Part):
 
 class Hook(Part):
     """Something of yours that runs before or after a step."""
+
+    RULES: ClassVar[tuple[Rule, ...]] = (
+        Rule("has(self.job) != has(self.call)", "a hook needs exactly one of job and call", "give one of them"),
+    )
 
     name: Annotated[Word, says("Name of the hook", required=True, minLength=1)] = ""
     job: Annotated[JobHook | None, says("Run a Job")] = None
@@ -93,6 +128,15 @@ class WaitFor(Part):
 class Protection(Part):
     """Pods that are never evicted; all given keys must match."""
 
+    RULES: ClassVar[tuple[Rule, ...]] = (
+        Rule(
+            "has(self.selector) || (has(self.namespaces) && size(self.namespaces) > 0)"
+            " || (has(self.priorityClasses) && size(self.priorityClasses) > 0)",
+            "the entry protects nothing in particular",
+            "give selector, namespaces or priorityClasses",
+        ),
+    )
+
     selector: Annotated[LabelSelector | None, says("By label")] = None
     namespaces: Annotated[Nullable[list[Word]], says("By namespace, any of them", maxItems=32)] = []
     priority_classes: Annotated[Nullable[list[Name]], says("By priority class, any of them", maxItems=32)] = []
@@ -123,10 +167,32 @@ class DrainOptions(Part):
 class ProcedureStep(Part):
     """One step with its gate, hooks and settings; which settings are allowed depends on `step`."""
 
+    RULES: ClassVar[tuple[Rule, ...]] = (
+        Rule(
+            "self.step != 'Validate' || !has(self.approval)",
+            "Validate takes no approval",
+            "put the gate on Unquarantine",
+            field=".approval",
+        ),
+        Rule(
+            "self.step != 'Unquarantine' || !has(self.approval) || self.approval.onTimeout != 'Skip'",
+            "onTimeout Skip on Unquarantine would leave the node out for ever",
+            "use Escalate or Abort, or remove the step",
+            field=".approval.onTimeout",
+        ),
+        _only_on(Step.DRAIN, "timeout", "onTimeout", "options"),
+        _only_on(Step.REPAIR, "action", "allowUndrained"),
+        _only_on(Step.VALIDATE, "ceiling", "soak", "level"),
+    )
+
     step: Annotated[str, says("Which of the five", required=True, enum=Step)] = ""
     approval: Annotated[Approval | None, says("Gate before the step; absent = none. Not on Validate")] = None
-    before: Annotated[Nullable[list[Hook]], says("Hooks before it", maxItems=8)] = []
-    after: Annotated[Nullable[list[Hook]], says("Hooks after it", maxItems=8)] = []
+    before: Annotated[
+        Nullable[list[Hook]], says("Hooks before it", maxItems=8, list_type="map", list_map_keys=["name"])
+    ] = []
+    after: Annotated[
+        Nullable[list[Hook]], says("Hooks after it", maxItems=8, list_type="map", list_map_keys=["name"])
+    ] = []
     timeout: Annotated[Duration | None, says("Drain: the deadline, from our start; 30m unless given")] = None
     on_timeout: Annotated[
         str | None,
@@ -163,6 +229,17 @@ class ProcedureStep(Part):
 
 class RuleEntry(Part):
     """What to do for which faults."""
+
+    RULES: ClassVar[tuple[Rule, ...]] = (
+        Rule(
+            steps_in_order("self.procedure"),
+            "steps are out of order or repeated",
+            "write each at most once, in the order Quarantine, Drain, Repair, Validate, Unquarantine",
+            field=".procedure",
+        ),
+        _skip_before(Step.QUARANTINE, Step.DRAIN),
+        _skip_before(Step.DRAIN, Step.REPAIR),
+    )
 
     name: Annotated[Word, says("Name of the entry", required=True, minLength=1)] = ""
     faults: Annotated[

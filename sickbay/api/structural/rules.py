@@ -1,0 +1,136 @@
+"""CEL rules of a schema (x-kubernetes-validations), evaluated where they stand.
+
+What a rule sees is the server's view: fields named like CEL's own words are escaped (`self.__for__`), text with a time
+format is a timestamp, unknown fields do not exist, and of metadata only the name. A rule that mentions `oldSelf` is
+judged on updates only, and only where the old value can be told: never inside atomic lists. A rule without a value is
+a violation.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Any
+
+from sickbay.api.cel import CelError, Program, Variables
+from sickbay.api.structural.formats import CEL_TYPED, READERS
+from sickbay.api.structural.lists import old_item
+from sickbay.api.structural.paths import child, item
+from sickbay.api.structural.shape import RESOURCE_FIELDS, Schema, field_schema, properties_of, value_schema
+
+Failure = tuple[str, str, str]
+"""Path, reason and message."""
+
+_OLD_SELF = re.compile(r"\boldSelf\b")
+_WORDS = (
+    "true false null in as break const continue else for function if import let loop package namespace return var "
+    "void while"
+)
+_RESERVED = frozenset(re.findall(r"\w+", _WORDS))
+
+
+def failures(schema: Schema, obj: Any, old: Any = None) -> Iterator[Failure]:
+    """Every rule of the schema that a resource breaks."""
+    yield from _failures(schema, obj, old, "", resource=True)
+
+
+def _failures(schema: Schema, value: Any, old: Any, path: str, resource: bool = False) -> Iterator[Failure]:
+    if value is None:
+        return
+    declared = schema.get("x-kubernetes-validations")
+    if declared:
+        yield from _judge(declared, schema, value, old, path, resource)
+    if old is not None and value == old:
+        return
+    if isinstance(value, dict):
+        before = old if isinstance(old, dict) else {}
+        for key, below in value.items():
+            found = None if resource and key in RESOURCE_FIELDS else field_schema(schema, key)
+            if found:
+                yield from _failures(found, below, before.get(key), child(path, key))
+    elif isinstance(value, list) and schema.get("items"):
+        for index, element in enumerate(value):
+            yield from _failures(schema["items"], element, old_item(schema, element, old), item(path, index))
+
+
+def _judge(
+    declared: list[dict[str, Any]], schema: Schema, value: Any, old: Any, path: str, resource: bool
+) -> Iterator[Failure]:
+    seen = _seen(schema, value, resource)
+    alone = Variables(self=seen)
+    paired = Variables(self=seen, oldSelf=_seen(schema, old, resource)) if old is not None else None
+    for rule in declared:
+        variables: Variables | None = alone
+        text = rule["rule"]
+        if _OLD_SELF.search(text):
+            variables = paired
+            if rule.get("optionalOldSelf"):
+                text = f"cel.bind(oldSelf, {'optional.of(oldSelf)' if paired else 'optional.none()'}, {text})"
+                variables = paired or alone
+        elif paired is not None and value == old:
+            continue
+        message = _broken(rule, text, variables) if variables is not None else ""
+        if message:
+            yield path + rule.get("fieldPath", ""), rule.get("reason", "FieldValueInvalid"), message
+
+
+def _broken(rule: dict[str, Any], text: str, variables: Variables) -> str:
+    """Why the rule does not hold; empty when it does."""
+    try:
+        if Program.compile(text, variables.names).holds(variables):
+            return ""
+    except CelError as error:
+        return f"{rule.get('message', rule['rule'])} ({error})"
+    if "messageExpression" in rule:
+        try:
+            said = Program.compile(rule["messageExpression"], variables.names).evaluate_in(variables)
+        except CelError:
+            said = None
+        if isinstance(said, str) and said.strip():
+            return said
+    return str(rule.get("message") or f"failed rule: {rule['rule']}")
+
+
+def _seen(schema: Schema, value: Any, resource: bool = False) -> Any:
+    """The value as CEL sees it."""
+    if isinstance(value, dict):
+        return _seen_object(schema, value, resource)
+    if isinstance(value, list):
+        items = schema.get("items") or {}
+        return [_seen(items, element) for element in value]
+    if isinstance(value, str) and schema.get("format") in CEL_TYPED:
+        return _read(schema["format"], value)
+    if schema.get("type") == "number" and isinstance(value, int):
+        return float(value)
+    return value
+
+
+def _read(form: str, text: str) -> Any:
+    """The typed value; text of another format stays text, since its own violation has been found already."""
+    try:
+        return READERS[form](text)
+    except ValueError:
+        return text
+
+
+def _seen_object(schema: Schema, value: dict[str, Any], resource: bool) -> dict[str, Any]:
+    values = value_schema(schema)
+    if values is not None and not properties_of(schema):
+        return {key: _seen(values, below) for key, below in value.items()}
+    seen = {}
+    if resource:
+        metadata = value.get("metadata") or {}
+        seen["metadata"] = {key: metadata[key] for key in ("name", "generateName") if key in metadata}
+        seen.update({key: value[key] for key in ("apiVersion", "kind") if key in value})
+    for key, below in properties_of(schema).items():
+        if key in value and not (resource and key in RESOURCE_FIELDS):
+            seen[escape(key)] = _seen(below, value[key])
+    return seen
+
+
+def escape(name: str) -> str:
+    """The name of a declared field inside CEL."""
+    if name in _RESERVED:
+        return f"__{name}__"
+    name = name.replace("__", "__underscores__")
+    return name.replace(".", "__dot__").replace("-", "__dash__").replace("/", "__slash__")
