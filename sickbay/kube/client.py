@@ -127,6 +127,11 @@ class Client:
         except errors.Gone:
             return await self._list_pages(kind, path, params, 0)
 
+    async def current_version(self, kind: Kind[Any], namespace: str = "") -> str:
+        """The resourceVersion a list taken now would have; asks for one object at most."""
+        body = await self._send("GET", kind.path(namespace), params={"limit": "1"})
+        return decode.decode_page(body).resource_version
+
     async def watch(
         self,
         kind: Kind[T],

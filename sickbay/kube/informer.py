@@ -55,6 +55,9 @@ SETTLED = 10.0
 UNNAMED_COMPARE = 60.0
 """Seconds until the comparison after an event of which not even the name can be read."""
 
+REWOUND = "Rewound"
+"""Reason of the Gone that we raise ourselves: versions of a watch never fall, unless the server lost its history."""
+
 log = structlog.get_logger(__name__)
 
 
@@ -93,6 +96,7 @@ class Informer(Generic[T]):
         self._handlers: list[Handler[T]] = []
         self._backoff = Backoff(randomness, BACKOFF_LOW, BACKOFF_HIGH)
         self._position = ""
+        self._floor: int | None = None
         self._epoch = 0
         self._spoke = False
         self._heard = clock.monotonic()
@@ -144,6 +148,8 @@ class Informer(Generic[T]):
             try:
                 if not self._position or started >= self._compare_at:
                     await self.relist()
+                else:
+                    await self._check_history()
                 await self._watch()
             except errors.ApiError as error:
                 self._note(error)
@@ -156,8 +162,18 @@ class Informer(Generic[T]):
             if self._clock.monotonic() - started < SETTLED:
                 await self._clock.sleep(BACKOFF_LOW)
 
+    async def _check_history(self) -> None:
+        """Raises Gone when the server has not come as far as we have.
+
+        After a restore from backup it would hold such a watch open and tell nothing until its versions catch up.
+        """
+        current = version(await self._client.current_version(self.kind, self._namespace))
+        known = version(self._position)
+        if current is not None and known is not None and current < known:
+            raise errors.Gone(410, REWOUND, f"the server is at {current}, we were at {known}")
+
     async def _watch(self) -> None:
-        floor = version(self._position)
+        self._floor = version(self._position)
         epoch = self._epoch
         stream = self._client.watch(
             self.kind,
@@ -173,7 +189,7 @@ class Informer(Generic[T]):
                 self._heard = self._clock.monotonic()
                 self._spoke = True
                 if epoch == self._epoch:
-                    self._receive(event, floor)
+                    self._receive(event)
                 if epoch != self._epoch or self._heard >= self._compare_at:
                     return
 
@@ -182,10 +198,10 @@ class Informer(Generic[T]):
         wanted = self._watch_seconds * (1 + self._randomness.uniform(0, 1))
         return max(1, min(int(wanted), int(self._compare_at - self._clock.monotonic()) + 1))
 
-    def _receive(self, event: WatchEvent[T], floor: int | None) -> None:
+    def _receive(self, event: WatchEvent[T]) -> None:
         self._metrics.watch_events.labels(self.kind.kind, event.type).inc()
         if event.type == "BOOKMARK":
-            self._moved(event.identity.resource_version, floor)
+            self._moved(event.identity.resource_version)
             return
         if event.object is None:
             self._set_aside(event)
@@ -195,20 +211,20 @@ class Informer(Generic[T]):
         self.malformed.pop(key, None)
         if event.type == "DELETED":
             change = self.store.remove(key, uid_of(obj), version_of(obj))
-            self._moved(text, None)
         else:
             change = self.store.upsert(obj)
-            self._moved(text, floor)
         self._tell(change)
+        self._moved(text)
 
-    def _moved(self, text: str, floor: int | None) -> None:
-        """The watch has reached this version. Raises Gone when that lies before where the watch began."""
+    def _moved(self, text: str) -> None:
+        """The watch has reached this version. Raises Gone when it had been further: then nothing it says holds."""
         reached = version(text)
         if reached is None:
             self._position = text or self._position
             return
-        if floor is not None and reached < floor:
-            raise errors.Gone(410, "Expired", f"the history was rewound: {reached} after {floor}")
+        if self._floor is not None and reached < self._floor:
+            raise errors.Gone(410, REWOUND, f"the watch went back from {self._floor} to {reached}")
+        self._floor = reached
         self.store.advance(reached)
         if reached >= self.store.horizon:
             self._position = text
@@ -217,7 +233,6 @@ class Informer(Generic[T]):
         """An event whose object does not decode. What cannot be named at all is found by an early comparison."""
         who = event.identity
         log.warning("malformed object", kind=self.kind.kind, name=who.name, namespace=who.namespace, error=event.error)
-        self._moved(who.resource_version, None)
         key = (who.namespace, who.name)
         if not who.name:
             self._compare_at = min(self._compare_at, self._clock.monotonic() + UNNAMED_COMPARE)
@@ -226,6 +241,7 @@ class Informer(Generic[T]):
             self._tell(self.store.remove(key, who.uid, version(who.resource_version)))
         else:
             self.malformed[key] = event.error
+        self._moved(who.resource_version)
 
     def _take(self, listing: Listing[T], kept: list[Key], before: int) -> None:
         listed = version(listing.resource_version)
@@ -297,7 +313,7 @@ def _named(bad: Malformed) -> Key | None:
 def _lost_position(error: errors.ApiError) -> str:
     """Why the position is of no use after this error; empty where the watch can go on from it."""
     if isinstance(error, errors.Gone):
-        return "expired"
+        return "rewound" if error.reason == REWOUND else "expired"
     if isinstance(error, errors.MalformedObject):
         return "garbled"
     too_large = any(cause.reason == "ResourceVersionTooLarge" for cause in error.causes)

@@ -57,6 +57,12 @@ async def test_a_malformed_item_breaks_no_list_and_is_counted(clock: Clock) -> N
     assert client.metrics.malformed.labels("Node")._value.get() == 1
 
 
+async def test_the_current_version_costs_one_object_at_most(clock: Clock) -> None:
+    script = Script(page([node("a")], "321", "more"))
+    assert await client_for(script, clock).current_version(NODE) == "321"
+    assert script.query() == {"limit": "1"}
+
+
 async def test_a_namespace_narrows_a_list(clock: Clock) -> None:
     script = Script(page([]), page([]))
     client = client_for(script, clock)
