@@ -305,6 +305,6 @@ class World:
 
 
 def _crds() -> list[dict[str, Any]]:
-    from sickbay.api.crds import crds
+    from sickbay.api.crds import manifests
 
-    return crds()
+    return manifests()

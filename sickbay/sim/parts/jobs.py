@@ -45,6 +45,8 @@ class JobController(Part):
         namespace, _, name = key.partition("/")
         job = self.store.find(JOBS, name, namespace)
         if job is None:
+            # The job is gone: nothing counts its pods any more, so nothing may keep them.
+            self._release([p for p in self.store.list(PODS, namespace) if key_of_owner(p, "Job") == key], all_=True)
             return None
         pods = own_pods(self.store, job)
         if job["metadata"].get("deletionTimestamp") or _over(job):
@@ -98,9 +100,9 @@ class JobController(Part):
         kept = [f for f in meta["finalizers"] if f != FINALIZER]
         self.hand.merge(PODS, meta["name"], {"metadata": {"finalizers": kept or None}}, meta["namespace"])
 
-    def _release(self, pods: list[Obj]) -> None:
+    def _release(self, pods: list[Obj], all_: bool = False) -> None:
         for pod in pods:
-            if FINALIZER in (pod["metadata"].get("finalizers") or ()) and not is_active(pod):
+            if FINALIZER in (pod["metadata"].get("finalizers") or ()) and (all_ or not is_active(pod)):
                 self._unfinalize(pod)
 
     # --- deciding

@@ -7,7 +7,6 @@ deleted. Cordons become the `unschedulable` taint.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable
 
 from sickbay.apiserver.errors import Obj
@@ -19,10 +18,8 @@ from sickbay.sim.parts.kubelet import LEASE_NAMESPACE
 from sickbay.sim.parts.taints import taints_of, tolerates
 from sickbay.sim.stage import Stage
 
-GRACE_SECONDS = 40.0
-"""--node-monitor-grace-period; with the monitor period a node turns Unknown after 40 to 50 s of silence."""
-PERIOD_SECONDS = 5.0
-"""--node-monitor-period."""
+SILENT_SECONDS = 45.0
+"""Of a kubelet until its node turns Unknown. --node-monitor-grace-period was 40 s and is 50 s, looked at every 5 s."""
 
 NOT_READY, UNREACHABLE = "node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable"
 UNSCHEDULABLE = "node.kubernetes.io/unschedulable"
@@ -54,13 +51,11 @@ class NodeLifecycle(Part):
         if node is None:
             return None
         silent = self.clock.monotonic() - self._heard.setdefault(key, self.clock.monotonic())
-        # The controller looks once in a period, so a node turns Unknown up to one period late.
-        limit = math.ceil(GRACE_SECONDS / PERIOD_SECONDS) * PERIOD_SECONDS
-        if silent >= limit:
+        if silent >= SILENT_SECONDS:
             node = self._mark_unknown(key, node)
             self._unready_pods(key)
         self._taint(key, node)
-        return limit - silent if silent < limit else None
+        return SILENT_SECONDS - silent if silent < SILENT_SECONDS else None
 
     def _mark_unknown(self, name: str, node: Obj) -> Obj:
         known = [
