@@ -245,7 +245,7 @@ class Informer(Generic[T]):
 
     def _take(self, listing: Listing[T], kept: list[Key], before: int) -> None:
         listed = version(listing.resource_version)
-        rewound = listed is not None and listed < before
+        rewound = (listed is not None and listed < before) or self.store.contradicts(listing.items, listed)
         if rewound:
             comparison = self.store.reset(listing.items, listed, kept)
             self._gap("rewound")

@@ -117,6 +117,19 @@ class Store(Generic[T]):
         self.advance(version)
         return comparison
 
+    def contradicts(self, items: Iterable[T], version: int | None) -> bool:
+        """Whether a list denies what was seen: an object at an earlier version than the one we know, or another at the
+        same. In one history that cannot be; the server was restored from a backup and has counted up again since.
+        """
+        for obj in items:
+            old = self._objects.get(key_of(obj))
+            known, incoming = version_of(old) if old is not None else None, version_of(obj)
+            if known is None or incoming is None or version is None or known > version:
+                continue
+            if known > incoming or (known == incoming and old != obj):
+                return True
+        return False
+
     def reset(self, items: Iterable[T], version: int | None, keep: Iterable[Key] = ()) -> Comparison[T]:
         """Take a list as the whole truth, also where it is older: the server's history has been rewound."""
         comparison: Comparison[T] = Comparison()

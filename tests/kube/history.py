@@ -26,6 +26,7 @@ class History:
         self.objects: dict[str, dict[str, Any]] = {}
         self.log: list[tuple[int, str, dict[str, Any]]] = []
         self.compacted = 0
+        self.era = 0
         self.list_delay = 0.0
         self.refuse: list[httpx2.Response | Exception] = []
         self.lists = 0
@@ -103,6 +104,7 @@ class History:
 
     def rewind(self) -> None:
         """The server comes back from an old backup: objects stay, versions start again from low numbers."""
+        self.era += 1
         self.revision = 10
         self.log.clear()
         self.compacted = 0

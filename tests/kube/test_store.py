@@ -137,6 +137,23 @@ def test_a_rewound_history_is_taken_as_it_is() -> None:
     assert store.upsert(node("a", 11)) is not None
 
 
+@pytest.mark.parametrize(
+    ("known", "listed", "denied"),
+    [
+        pytest.param(node("a", 90), node("a", 90), False, id="the same"),
+        pytest.param(node("a", 90), node("a", 95), False, id="later"),
+        pytest.param(node("a", 90), node("a", 80), True, id="earlier"),
+        pytest.param(node("a", 90), node("a", 90, pool="x"), True, id="another at that version"),
+        pytest.param(node("a", 130), node("a", 90), False, id="changed after the list was taken"),
+        pytest.param(node("a", 90), node("b", 80), False, id="another object"),
+    ],
+)
+def test_a_list_that_denies_what_was_seen_is_noticed(known: Node, listed: Node, denied: bool) -> None:
+    store = store_of()
+    store.reset([known], 100)
+    assert store.contradicts([listed], 110) == denied
+
+
 def test_indexes_follow_every_change() -> None:
     store = store_of(node("a", 90, pool="x"), node("b", 91, pool="x"), node("c", 92))
     assert [n.name for n in store.by_index("pool", "x")] == ["a", "b"]
