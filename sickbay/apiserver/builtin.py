@@ -5,7 +5,7 @@ Everything is data. Kinds without a strategy of their own are stored as they com
 
 from __future__ import annotations
 
-from sickbay.apiserver import eventviews, kinds
+from sickbay.apiserver import eventviews, kinds, workloads
 from sickbay.apiserver.crds import CrdStrategy
 from sickbay.apiserver.resources import Registry, ResourceType, Served
 from sickbay.apiserver.strategy import SpecStatus, Strategy
@@ -75,19 +75,18 @@ def _core() -> list[ResourceType]:
         _kind("", "podtemplates", "PodTemplate", kinds.ReturnsDeleted()),
         _kind("", "persistentvolumeclaims", "PersistentVolumeClaim", kinds.ReturnsDeleted(), short="pvc"),
         _kind("", "persistentvolumes", "PersistentVolume", kinds.ReturnsDeleted(), short="pv", cluster=True),
-        _workload("", "replicationcontrollers", "ReplicationController", kinds.Templated(), "rc"),
+        _workload("", "replicationcontrollers", "ReplicationController", workloads.REPLICA_SET, "rc"),
     ]  # fmt: skip
 
 
 def _workloads() -> list[ResourceType]:
-    templated = kinds.Templated()
     return [
-        _workload("apps", "daemonsets", "DaemonSet", templated, "ds"),
-        _workload("apps", "deployments", "Deployment", templated, "deploy"),
-        _workload("apps", "replicasets", "ReplicaSet", templated, "rs"),
-        _workload("apps", "statefulsets", "StatefulSet", templated, "sts"),
+        _workload("apps", "daemonsets", "DaemonSet", workloads.DAEMON_SET, "ds"),
+        _workload("apps", "deployments", "Deployment", workloads.DEPLOYMENT, "deploy"),
+        _workload("apps", "replicasets", "ReplicaSet", workloads.REPLICA_SET, "rs"),
+        _workload("apps", "statefulsets", "StatefulSet", workloads.STATEFUL_SET, "sts"),
         _kind("apps", "controllerrevisions", "ControllerRevision"),
-        _workload("batch", "jobs", "Job", kinds.JobStrategy()),
+        _workload("batch", "jobs", "Job", workloads.JobStrategy()),
         _workload("batch", "cronjobs", "CronJob", SpecStatus(), "cj"),
         _kind("policy", "poddisruptionbudgets", "PodDisruptionBudget", kinds.BudgetStrategy(), short="pdb",
               subresources=("status",)),

@@ -11,9 +11,10 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
+import msgspec
+
 from sickbay.apiserver.errors import Obj
 from sickbay.apiserver.jsonpath import first
-from sickbay.apiserver.resources import ResourceType
 from sickbay.clock import parse_time
 
 Cell = Callable[[Obj, datetime], Any]
@@ -68,7 +69,7 @@ def _pair(big: int, big_unit: str, small: int, small_unit: str) -> str:
 
 
 def age(moment: Any, now: datetime) -> str:
-    """The time since a Kubernetes time; `<unknown>` when there is none."""
+    """The time since a Kubernetes time, as text; `<unknown>` when there is none."""
     if not isinstance(moment, str) or not moment:
         return UNKNOWN
     try:
@@ -95,15 +96,7 @@ AGE = Column(
 CREATED_AT = Column("Created At", "date", lambda obj, now: obj["metadata"].get("creationTimestamp"))
 
 
-def columns_of(kind: ResourceType) -> list[Column]:
-    if kind.custom is not None:
-        return _custom_columns(kind.custom.columns)
-    from sickbay.apiserver.printers import PRINTERS
-
-    return PRINTERS.get(kind.key, [NAME, CREATED_AT])
-
-
-def _custom_columns(columns: Iterable[Obj]) -> list[Column]:
+def custom_columns(columns: Iterable[Obj]) -> list[Column]:
     listed = [_custom_column(column) for column in columns]
     return [NAME, *(listed or [AGE])]
 
@@ -146,7 +139,5 @@ def _as_text(value: Any) -> str:
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, dict | list):
-        from sickbay.apiserver.calls import encode
-
-        return encode(value).decode()
+        return msgspec.json.encode(value).decode()
     return str(value)

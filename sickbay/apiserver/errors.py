@@ -126,8 +126,8 @@ def unsupported_media_type(accepted: tuple[str, ...]) -> StatusError:
 
 
 def not_acceptable(accepted: tuple[str, ...]) -> StatusError:
-    message = "only the following media types are accepted: " + ", ".join(accepted)
-    return StatusError(406, "NotAcceptable", message)
+    message = "406: Not Acceptable\n\nAvailable representations: " + ", ".join(accepted)
+    return StatusError(406, "NotAcceptable", message, details={})
 
 
 def method_not_allowed() -> StatusError:

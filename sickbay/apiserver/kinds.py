@@ -90,62 +90,6 @@ class PodStrategy(Strategy):
         return period if period >= 0 else 1
 
 
-class Templated(SpecStatus):
-    """A workload: its pod template gets the defaults of pods."""
-
-    def prepare_create(self, obj: Obj, store: Store) -> None:
-        super().prepare_create(obj, store)
-        obj["spec"] = with_template_defaults(obj.get("spec") or {})
-        obj["status"] = {}
-
-    def prepare_update(self, new: Obj, old: Obj) -> None:
-        super().prepare_update(new, old)
-        if new.get("spec") is not old.get("spec"):
-            new["spec"] = with_template_defaults(new.get("spec") or {})
-
-
-def with_template_defaults(spec: Obj) -> Obj:
-    template = spec.get("template") or {}
-    return {**spec, "template": {**template, "spec": with_defaults(template.get("spec") or {})}}
-
-
-class JobStrategy(Templated):
-    """The API server, not the controller, gives a Job its selector and its pods the matching labels."""
-
-    def prepare_create(self, obj: Obj, store: Store) -> None:
-        super().prepare_create(obj, store)
-        spec = dict(obj["spec"])
-        if spec.get("completions") is None and spec.get("parallelism") is None:
-            spec["completions"] = 1
-        defaults = {"parallelism": 1, "completionMode": "NonIndexed", "suspend": False, "manualSelector": False}
-        for field, value in defaults.items():
-            spec.setdefault(field, value)
-        # The limit of an Indexed job with one per index is on the index, and there is none for the whole.
-        spec.setdefault("backoffLimit", 2147483647 if spec.get("backoffLimitPerIndex") is not None else 6)
-        spec.setdefault("podReplacementPolicy", "Failed" if spec.get("podFailurePolicy") else "TerminatingOrFailed")
-        if not spec["manualSelector"]:
-            self._own_selector(obj, spec)
-        obj["spec"] = spec
-        if not obj["metadata"].get("labels") and (labels := (spec["template"].get("metadata") or {}).get("labels")):
-            obj["metadata"]["labels"] = labels
-
-    @staticmethod
-    def _own_selector(obj: Obj, spec: Obj) -> None:
-        uid, name = obj["metadata"]["uid"], obj["metadata"]["name"]
-        template = dict(spec["template"])
-        metadata = dict(template.get("metadata") or {})
-        metadata["labels"] = {
-            **(metadata.get("labels") or {}),
-            "controller-uid": uid,
-            "job-name": name,
-            "batch.kubernetes.io/controller-uid": uid,
-            "batch.kubernetes.io/job-name": name,
-        }
-        template["metadata"] = metadata
-        spec["template"] = template
-        spec["selector"] = {"matchLabels": {"batch.kubernetes.io/controller-uid": uid}}
-
-
 class BudgetStrategy(SpecStatus):
     unconditional = False
 

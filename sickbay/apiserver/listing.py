@@ -47,17 +47,15 @@ def _resolved(kind: ResourceType, term: FieldTerm, view: Served | None) -> Field
     return FieldTerm(path, term.equal, term.value)
 
 
-def check_kept(table: Table, revision: int, current: int) -> None:
-    """Raises StatusError(410) when changes after `revision` may have been forgotten, 504 when it lies ahead."""
+def check_kept(table: Table, revision: int) -> None:
+    """Raises StatusError(410) when changes after `revision` may have been forgotten."""
     if revision < table.compacted:
         raise expired(f"too old resource version: {revision} ({table.compacted + 1})")
-    if revision > current:
-        raise too_large(revision, current)
 
 
 def too_large(revision: int, current: int) -> StatusError:
     cause = {"reason": "ResourceVersionTooLarge", "message": "Too large resource version"}
-    message = f"Too large resource version: {revision}, current: {current}"
+    message = f"Timeout: Too large resource version: {revision}, current: {current}"
     return StatusError(504, "Timeout", message, details={"causes": [cause]}, retry_after=1)
 
 
@@ -80,7 +78,9 @@ def decode_token(token: str) -> tuple[int, str]:
         content = json.loads(base64.urlsafe_b64decode(token + "=" * (-len(token) % 4)))
         revision, start = int(content["rv"]), str(content["start"])
     except (ValueError, KeyError, TypeError):
-        raise bad_request("continue key is not valid: it was not issued by this server") from None
+        raise bad_request(
+            "invalid continue token: continue key is not valid: it was not issued by this server"
+        ) from None
     return revision, start
 
 
@@ -112,8 +112,10 @@ def _cut(candidates: list[Entry], chosen: Filter, limit: int, revision: int) -> 
             continue
         taken.append(entry)
         if limit and len(taken) == limit and index + 1 < len(candidates):
-            unfiltered = chosen.labels is None and chosen.fields is None and not chosen.namespace
-            rest = len(candidates) - index - 1 if unfiltered else None
+            unfiltered = chosen.labels is None and chosen.fields is None
+            rest = sum(chosen.matches(other.obj) for other in candidates[index + 1 :]) if unfiltered else None
+            if rest == 0:
+                break
             return Page(taken, revision, encode_token(revision, entry.key), rest)
     return Page(taken, revision)
 

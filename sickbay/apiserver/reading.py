@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from sickbay.apiserver.calls import Answer, ResourceCall, WatchStream, encode
-from sickbay.apiserver.errors import Obj, StatusError, bad_request, invalid, method_not_allowed
+from sickbay.apiserver.errors import Obj, StatusError, method_not_allowed
 from sickbay.apiserver.listing import Page, check_kept, page, selection, too_large
-from sickbay.apiserver.metadata import invalid_value
+from sickbay.apiserver.listoptions import WatchOptions, list_options, parse_version, watch_options
 from sickbay.apiserver.resources import Served
 from sickbay.apiserver.store import Store
 from sickbay.apiserver.table import Entry, Filter
@@ -41,6 +41,8 @@ def get(store: Store, request: ResourceCall) -> Answer:
     if target.subresource not in ("", "status"):
         raise method_not_allowed()
     obj = store.get(request.key, target.name, target.namespace)
+    if (wanted := parse_version(request.call.query.text("resourceVersion"))) > store.revision:
+        raise too_large(wanted, store.revision)
     form = wanted_form(request.call.accept)
     if form:
         table = TableView(store, request.view, form, request.call.query.text("includeObject"))
@@ -64,35 +66,11 @@ def list_or_watch(store: Store, request: ResourceCall) -> Answer | WatchStream:
 
 
 def _page(store: Store, request: ResourceCall, chosen: Filter) -> Page:
-    query = request.call.query
-    match, version = query.text("resourceVersionMatch"), query.text("resourceVersion")
-    token, limit = query.text("continue"), query.number("limit") or 0
-    if match and not version:
-        raise _options_invalid(
-            "resourceVersionMatch", match, "resourceVersionMatch is forbidden unless resourceVersion is provided"
-        )
-    if match not in ("", "Exact", "NotOlderThan"):
-        raise _options_invalid("resourceVersionMatch", match, 'supported values: "Exact", "NotOlderThan"')
-    if token and version not in ("", "0"):
-        raise bad_request("specifying resource version is not allowed when using continue")
-    wanted = parse_version(version)
-    if wanted > store.revision:
-        raise too_large(wanted, store.revision)
-    exact = wanted if match == "Exact" else 0
-    return page(store.table(request.key), store.revision, chosen, limit, token, exact)
-
-
-def _options_invalid(field: str, value: str, why: str) -> Exception:
-    return invalid("ListOptions", "meta.k8s.io", "", [invalid_value(field, value, why)])
-
-
-def parse_version(text: str) -> int:
-    """A resourceVersion of the query; 0 when absent. Raises StatusError(400)."""
-    if not text:
-        return 0
-    if not text.isdigit():
-        raise bad_request(f'Invalid value: "{text}": strconv.ParseUint: parsing "{text}": invalid syntax')
-    return int(text)
+    options = list_options(request.call.query)
+    if options.version > store.revision:
+        raise too_large(options.version, store.revision)
+    exact = options.version if options.exact else 0
+    return page(store.table(request.key), store.revision, chosen, options.limit, options.token, exact)
 
 
 def list_json(view: Served, found: Page) -> bytes:
@@ -123,42 +101,34 @@ class WatchPlan:
     chosen: Filter
     since: int
     initial: list[Entry]
-    bookmarks: bool
-    mark_initial_end: bool
-    timeout: int | None
+    options: WatchOptions
     form: str
     include_object: str
     expired: Obj | None = None
 
 
 def watch(store: Store, request: ResourceCall, chosen: Filter) -> WatchStream:
-    """Raises StatusError(400). A revision that is no longer kept is told in the stream, as the real server does."""
+    """Raises StatusError. A revision that is no longer kept is told in the stream, as the real server does."""
     query = request.call.query
-    version = parse_version(query.text("resourceVersion"))
-    send_initial = query.flag("sendInitialEvents")
+    options = watch_options(query)
     table = store.table(request.key)
     initial: list[Entry] = []
     refused: Obj | None = None
-    since = version
-    if send_initial or version == 0:
+    since = options.version
+    if options.send_initial or options.version == 0:
         initial, since = table.select(chosen), store.revision
     try:
-        check_kept(table, since, store.revision)
+        check_kept(table, since)
     except StatusError as error:
-        if error.code != 410:
-            raise
         refused = error.body()
-    return WatchStream(
-        WatchPlan(
-            request.view,
-            chosen,
-            since,
-            initial,
-            query.flag("allowWatchBookmarks"),
-            send_initial,
-            query.number("timeoutSeconds"),
-            wanted_form(request.call.accept),
-            query.text("includeObject"),
-            refused,
-        )
+    plan = WatchPlan(
+        request.view,
+        chosen,
+        since,
+        initial,
+        options,
+        wanted_form(request.call.accept),
+        query.text("includeObject"),
+        refused,
     )
+    return WatchStream(plan)

@@ -133,7 +133,7 @@ class Store:
         """Watch from a revision (now, when none is given). Raises StatusError(410) when that is no longer kept."""
         table = self.table(resource)
         revision = self.revision if since is None else since
-        check_kept(table, revision, self.revision)
+        check_kept(table, revision)
         return table.watch(selection or Filter(), revision)
 
     def compact(self, revision: int | None = None) -> None:

@@ -114,7 +114,7 @@ class Watcher:
 
     def offer(self, change: Change) -> None:
         event = seen_by(self.filter, change)
-        if event is None:
+        if event is None or change.revision <= self.revision:
             return
         self._pending.append(event)
         if len(self._pending) > MAX_PENDING:

@@ -2,20 +2,35 @@
 
 from __future__ import annotations
 
-from sickbay.apiserver.columns import columns_of
-from sickbay.apiserver.errors import Obj
+from sickbay.apiserver.columns import CREATED_AT, NAME, Column, custom_columns
+from sickbay.apiserver.errors import Obj, not_acceptable
 from sickbay.apiserver.listing import Page
-from sickbay.apiserver.resources import Served
+from sickbay.apiserver.printers import PRINTERS
+from sickbay.apiserver.resources import ResourceType, Served
 from sickbay.apiserver.store import Store
+from sickbay.apiserver.workload_printers import WORKLOAD_PRINTERS
 
 TABLE, PARTIAL = "Table", "PartialObjectMetadata"
 
 
+def columns_of(kind: ResourceType) -> list[Column]:
+    if kind.custom is not None:
+        return custom_columns(kind.custom.columns)
+    return PRINTERS.get(kind.key) or WORKLOAD_PRINTERS.get(kind.key) or [NAME, CREATED_AT]
+
+
+_JSON = ("application/json", "application/*", "*/*", "")
+_OFFERED = ("application/json", "application/yaml", "application/vnd.kubernetes.protobuf")
+
+
 def wanted_form(accept: str) -> str:
-    """The first form the client accepts: "" for the object itself, `Table`, or `PartialObjectMetadata`."""
+    """The first form the client accepts: "" for the object itself, `Table`, or `PartialObjectMetadata`.
+
+    Raises StatusError(406) when nothing the client accepts is JSON.
+    """
     for part in accept.replace(" ", "").split(","):
         media, _, parameters = part.partition(";")
-        if media not in ("application/json", "*/*", "application/*", ""):
+        if media not in _JSON:
             continue
         values = dict(entry.partition("=")[::2] for entry in parameters.split(";"))
         form = values.get("as", "")
@@ -23,7 +38,7 @@ def wanted_form(accept: str) -> str:
             return ""
         if values.get("g") == "meta.k8s.io" and values.get("v") == "v1":
             return TABLE if form == TABLE else PARTIAL
-    return ""
+    raise not_acceptable(_OFFERED)
 
 
 class TableView:
@@ -35,7 +50,6 @@ class TableView:
         self._form = form
         self._include = include_object or "Metadata"
         self._columns = columns_of(view.type)
-        self._described = False
 
     def single(self, obj: Obj) -> Obj:
         if self._form == PARTIAL:
@@ -76,7 +90,6 @@ class TableView:
             "kind": "Table",
             "apiVersion": "meta.k8s.io/v1",
             "metadata": meta,
-            # A watch names its columns once; later events leave them out.
             "columnDefinitions": definitions,
             "rows": rows,
         }

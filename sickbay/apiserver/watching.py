@@ -58,7 +58,7 @@ class WatchFeed:
 
     def _first(self) -> bytes:
         lines = [self._event("ADDED", entry) for entry in self._plan.initial]
-        if self._plan.mark_initial_end and self._plan.bookmarks:
+        if self._plan.options.send_initial and self._plan.options.bookmarks:
             lines.append(self._bookmark(initial_end=True))
         return b"".join(lines)
 
@@ -79,12 +79,12 @@ class WatchFeed:
     async def _keep_time(self, watcher: Watcher) -> None:
         """Ring for bookmarks, and end the watch when its time is over."""
         clock = self._store.clock
-        total = self._plan.timeout
+        total = self._plan.options.timeout
         left = float(total) if total else MIN_TIMEOUT * self._store.randomness.uniform(1.0, 2.0)
         while left > BOOKMARK_SECONDS:
             await clock.sleep(BOOKMARK_SECONDS)
             left -= BOOKMARK_SECONDS
-            self._due = self._plan.bookmarks
+            self._due = self._plan.options.bookmarks
             self._ready.set()
         await clock.sleep(left)
         watcher.close()
