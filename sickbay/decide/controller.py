@@ -1,0 +1,282 @@
+"""The controller around the decisions: it reads informers, asks the pure functions, and writes their answers.
+
+It works on keys, never on events: ("node", name) asks whether a node needs a repair, ("repair", name) brings an open
+one further, ("pool", name) tidies a pool. Any key may be looked at at any moment, any number of times. One worker takes
+them one after the other, so that within a process no two decisions overlap; between processes the lease, and the
+version in every write, see to that.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+
+import structlog
+from prometheus_client import CollectorRegistry
+
+from sickbay.api import holds
+from sickbay.api.core import Node
+from sickbay.api.node_repair import NodeRepair, Plan
+from sickbay.api.repair_pool import RepairPool
+from sickbay.clock import Clock, Randomness
+from sickbay.decide import opening, plan
+from sickbay.decide.faults import Active
+from sickbay.decide.metrics import DecideMetrics
+from sickbay.decide.opening import observes, open_repair
+from sickbay.decide.progress import advance
+from sickbay.decide.relevance import relevant
+from sickbay.decide.reservations import Reservations
+from sickbay.decide.sources import RESYNC, Sources
+from sickbay.decide.work import View, Work
+from sickbay.decide.writer import Writer
+from sickbay.kube import errors
+from sickbay.kube.client import Client
+from sickbay.kube.events import EventRecorder
+from sickbay.kube.leadership import Leadership
+from sickbay.kube.lease import Elector
+from sickbay.kube.workqueue import WorkQueue
+
+log = structlog.get_logger(__name__)
+
+Key = tuple[str, str]
+
+LOOK_AGAIN = 60.0
+"""Seconds after which everything that is open is looked at again, whatever the watches said."""
+GRANTS = 3
+"""Slots one look may take: a repair needs at most one per step it passes."""
+
+
+@dataclass(frozen=True)
+class DecideOptions:
+    """Settings of the controller."""
+
+    identity: str = "sickbay-decide"
+    namespace: str = "sickbay-system"
+    """Where the Lease lives."""
+    approval_prefixes: Mapping[str, str] = field(default_factory=dict)
+    """Further label prefixes for approvals, by the name a rule uses."""
+    resync: float = RESYNC
+
+
+class DecideController:
+    """Runs until cancelled; decides only while it leads."""
+
+    def __init__(
+        self,
+        client: Client,
+        clock: Clock,
+        randomness: Randomness,
+        options: DecideOptions | None = None,
+        registry: CollectorRegistry | None = None,
+    ) -> None:
+        self._options = options or DecideOptions()
+        self._clock = clock
+        self._elector = Elector(
+            client,
+            clock,
+            randomness,
+            name="sickbay-decide",
+            namespace=self._options.namespace,
+            identity=self._options.identity,
+        )
+        self._sources = Sources(client, clock, randomness, self._options.resync)
+        self._recorder = EventRecorder(client, clock, randomness, component="sickbay-decide")
+        self._writer = Writer(client, self._sources, self._recorder, self._check)
+        self._reservations = Reservations(client, clock, self._sources, self._check)
+        self._queue: WorkQueue[Key] = WorkQueue(clock, randomness, name="decide")
+        self._metrics = DecideMetrics(registry or CollectorRegistry(), self._sources)
+        self._leadership: Leadership | None = None
+        self._seen: dict[str, dict[str, datetime]] = {}
+        self._subscribe()
+
+    async def run(self) -> None:
+        """Keep the caches current, and decide whenever the lease is ours."""
+        async with asyncio.TaskGroup() as group:
+            for informer in self._sources.all:
+                group.create_task(informer.run())
+            group.create_task(self._recorder.run())
+            group.create_task(self._elector.run(self._lead))
+
+    def is_leader(self) -> bool:
+        return self._elector.is_leader()
+
+    async def _lead(self, leadership: Leadership) -> None:
+        self._leadership = leadership
+        await self._sources.wait_synced()
+        await self._sources.relist()
+        self._sources.refresh_catalogue()
+        self._add_all()
+        async with asyncio.TaskGroup() as group:
+            group.create_task(self._queue.run(self._reconcile, workers=1))
+            group.create_task(self._look_again())
+
+    def _check(self) -> None:
+        if self._leadership is None:
+            raise errors.Conflict(409, "Conflict", "this process does not lead")
+        self._leadership.check()
+
+    async def _look_again(self) -> None:
+        while True:
+            await self._clock.sleep(LOOK_AGAIN)
+            self._add_all()
+
+    def _add_all(self) -> None:
+        for node in self._sources.nodes.all():
+            self._queue.add(("node", node.name))
+        for repair in self._sources.repairs.all():
+            if not repair.ended or repair.metadata.finalizers:
+                self._queue.add(("repair", repair.metadata.name))
+        for pool in self._sources.pools.all():
+            self._queue.add(("pool", pool.metadata.name))
+
+    def _subscribe(self) -> None:
+        sources = self._sources
+        sources.nodes.on_change(self._node_changed)
+        sources.repairs.on_change(self._repair_changed)
+        sources.pools.on_change(self._pool_changed)
+        sources.rules.on_change(lambda old, new: self._wide_change(old, new))
+        sources.holds.on_change(lambda old, new: self._wide_change(old, new))
+        sources.types.on_change(lambda _old, _new: self._add_all())
+
+    def _node_changed(self, old: Node | None, new: Node | None) -> None:
+        if old is not None and new is not None and not relevant(old, new):
+            return
+        node = new or old
+        assert node is not None
+        if new is None:
+            self._sources.forget(node.name)
+            self._seen.pop(node.name, None)
+        self._queue.add(("node", node.name), priority=1)
+
+    def _repair_changed(self, old: NodeRepair | None, new: NodeRepair | None) -> None:
+        repair = new or old
+        assert repair is not None
+        self._queue.add(("repair", repair.metadata.name), priority=1)
+        if new is None or new.ended:
+            self._queue.add(("node", repair.spec.node.name))
+        if new is None or old is None or old.status.phase != new.status.phase:
+            self._queue.add(("pool", repair.spec.pool.name))
+
+    def _pool_changed(self, old: RepairPool | None, new: RepairPool | None) -> None:
+        if old is None or new is None or old.metadata.generation != new.metadata.generation:
+            self._add_all()
+        elif len(old.status.slots) > len(new.status.slots):
+            self._queue.add(("pool", new.metadata.name))
+
+    def _wide_change(self, old: object, new: object) -> None:
+        before, after = getattr(old, "metadata", None), getattr(new, "metadata", None)
+        if before is None or after is None or before.generation != after.generation:
+            self._add_all()
+
+    async def _reconcile(self, key: Key) -> float | None:
+        if self._sources.refresh_catalogue():
+            self._add_all()
+        what, name = key
+        try:
+            if what == "node":
+                return await self._node(name)
+            return await (self._repair(name) if what == "repair" else self._pool(name))
+        except errors.Conflict as conflict:
+            log.debug("looked at something that has changed", key=key, error=str(conflict))
+            return 0.2
+
+    async def _node(self, name: str) -> float | None:
+        """Does this node need a repair? An open one is looked at instead."""
+        node = self._sources.nodes.get(name)
+        for repair in self._sources.repairs_of(name):
+            if not repair.ended or repair.metadata.finalizers:
+                self._queue.add(("repair", repair.metadata.name), priority=1)
+        if node is None or self._sources.open_repair_of(node) is not None:
+            return None
+        active = self._sources.active(node)
+        seen = self._keep_seen(node, active)
+        pool, _ = self._sources.pools_of(node)
+        rule = self._sources.rules.get(pool.spec.rule) if pool is not None and pool.spec.rule else None
+        if not active or pool is None or rule is None:
+            return None
+        now = self._clock.now()
+        past = self._sources.repairs_of(name)
+        prefix = plan.resolve_prefix(rule, self._options.approval_prefixes)
+        result = open_repair(node, active, pool, rule, past, seen, prefix, self._sources.catalogue.version, now)
+        if result.repair is not None:
+            made = await self._writer.create(result.repair)
+            self._queue.add(("repair", made.metadata.name), priority=2)
+            return None
+        return None if result.again in (None, opening.NEVER) else _seconds(now, result.again)
+
+    def _keep_seen(self, node: Node, active: Iterable[Active]) -> dict[str, datetime]:
+        """Since when each active fault has been seen without a break, by our own clock."""
+        before, now = self._seen.get(node.name, {}), self._clock.now()
+        seen = {a.name: before.get(a.name, now) for a in active}
+        if seen:
+            self._seen[node.name] = seen
+        else:
+            self._seen.pop(node.name, None)
+        return seen
+
+    async def _repair(self, name: str) -> float | None:
+        """Bring one repair as far as it goes at this moment."""
+        repair = self._sources.repairs.get(name)
+        if repair is None:
+            return None
+        work = advance(repair, self._view(repair))
+        for _ in range(GRANTS):
+            if not work.wants or work.view.node is None:
+                break
+            why = await self._reservations.take(work.repair, work.view.node, work.wants)
+            if why:
+                work.status.message = f"{work.status.current.step} waits for a slot: {why}"
+                break
+            work = advance(repair, self._view(repair))
+        written = await self._writer.apply(repair, work)
+        self._metrics.transition(repair, written)
+        return None if work.requeue_at is None else _seconds(work.now, work.requeue_at)
+
+    def _view(self, repair: NodeRepair) -> View:
+        sources, now = self._sources, self._clock.now()
+        node = sources.nodes.get(repair.spec.node.name)
+        pool = sources.pools.get(repair.spec.pool.name)
+        if node is None or pool is None:
+            return View(now=now, node=node, types=sources.catalogue.types, pool=pool)
+        active = sources.active(node)
+        binding = [p.metadata.name for p in [pool, *sources.pools_of(node)[1]]]
+        faults = [f.type for f in repair.spec.faults]
+        hold = holds.strictest(sources.holds.all(), node, binding, faults, now)
+        lead = next((a for a in active if a.name in faults), None)
+        return View(
+            now=now,
+            node=node,
+            active=active,
+            types=sources.catalogue.types,
+            pool=pool,
+            slots=self._reservations.held(repair, node),
+            hold=holds.known_level(hold),
+            hold_reason=f"{hold.metadata.name}: {hold.spec.reason}" if hold is not None else "",
+            observe=observes(pool, lead) if lead is not None else pool.spec.mode != "Act",
+            replan=lambda other: self._plan_for(repair, pool, other),
+        )
+
+    def _plan_for(self, repair: NodeRepair, pool: RepairPool, lead: Active) -> Plan | None:
+        rule = self._sources.rules.get(repair.spec.rule.name)
+        entry = plan.matching_entry(rule, lead.name, lead.type) if rule is not None else None
+        return plan.build(lead, pool, entry, repair.spec.plan.approval_prefix) if entry is not None else None
+
+    async def _pool(self, name: str) -> float | None:
+        """Drop slots that are needed no more, and let the waiting look again."""
+        pool = self._sources.pools.get(name)
+        if pool is None:
+            return None
+        await self._reservations.prune(pool)
+        waiting = self._reservations.waiting(pool)
+        for repair in waiting:
+            self._queue.add(("repair", repair.metadata.name))
+        return LOOK_AGAIN / 4 if pool.status.slots else None
+
+
+def _seconds(now: datetime, later: datetime | None) -> float:
+    return max(0.05, (later - now).total_seconds()) if later is not None else 0.05
+
+
+__all__ = ["DecideController", "DecideOptions", "Work"]

@@ -1,0 +1,99 @@
+"""How a repair ends: cancelled by a person, rolled back, or over."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+from sickbay.api import names
+from sickbay.api.words import Outcome, Phase, Step, StepState
+from sickbay.clock import rfc3339
+from sickbay.decide.approval import withdraw_ops
+from sickbay.decide.hand import holds_node, node_lost
+from sickbay.decide.work import Work
+
+ROLLBACK_PATIENCE = timedelta(minutes=10)
+"""How long taking back our marks may take before it counts as a new attempt."""
+
+PHASE_OF = {
+    Outcome.REPAIRED: Phase.SUCCEEDED,
+    Outcome.REPLACED: Phase.SUCCEEDED,
+    Outcome.LEFT_QUARANTINED: Phase.SUCCEEDED,
+    Outcome.SELF_RECOVERED: Phase.CANCELLED,
+    Outcome.CANCELLED_BY_PERSON: Phase.CANCELLED,
+    Outcome.DENIED: Phase.CANCELLED,
+    Outcome.NODE_GONE: Phase.CANCELLED,
+    Outcome.GAVE_UP: Phase.FAILED,
+    Outcome.OBSERVED: Phase.WOULD_ACT,
+}
+
+
+def withdraw(work: Work) -> None:
+    """Take our question off the node, where it stands."""
+    if not node_lost(work.repair, work.view.node):
+        work.node_ops = withdraw_ops(work.node, work.repair.metadata.uid, work.plan.approval_prefix)
+
+
+def end(work: Work, outcome: Outcome, message: str) -> Work:
+    """Close the record. Nothing happens for this incident after this."""
+    status = work.status
+    status.phase, status.outcome, status.message = PHASE_OF[outcome], outcome, message
+    status.needs = ""
+    status.ended_at = rfc3339(work.now)
+    status.current.waits_for = status.current.on_deadline = ""
+    status.current.deadline = None
+    withdraw(work)
+    work.note(names.REPAIR_ENDED, f"{outcome}: {message}", warning=outcome == Outcome.GAVE_UP)
+    return work
+
+
+def cancel(work: Work, outcome: Outcome, message: str) -> Work:
+    """Stop for good: what runs is cancelled, what we hold is given back, and only then is the record closed."""
+    current = work.current
+    if current.step:
+        state = work.state(current.step)
+        if state.state in (StepState.RUNNING, StepState.WAITING, ""):
+            if state.state == StepState.RUNNING:
+                work.close_attempt(StepState.CANCELLED)
+            if current.step != Step.QUARANTINE or state.state != StepState.RUNNING:
+                state.state = StepState.CANCELLED
+                state.finished = rfc3339(work.now)
+                work.note(names.step_reason(current.step, StepState.CANCELLED), message)
+    work.status.outcome = outcome
+    work.status.needs = ""
+    if not holds_node(work.repair):
+        return end(work, outcome, message)
+    withdraw(work)
+    start_rollback(work, message)
+    return work
+
+
+def start_rollback(work: Work, message: str) -> None:
+    """Have execute give back what we hold (Unquarantine under phase Cancelling)."""
+    current, state = work.current, work.state(Step.UNQUARANTINE)
+    current.step = Step.UNQUARANTINE
+    current.attempt += 1
+    current.action, current.args = "", {}
+    current.since = rfc3339(work.now)
+    state.state, state.started = StepState.RUNNING, rfc3339(work.now)
+    work.wait(Phase.CANCELLING, "", message, "Retry", work.now + ROLLBACK_PATIENCE)
+
+
+def cancelling(work: Work) -> Work:
+    """Wait for execute to have given everything back; try again when that fails, without end: releases always flow."""
+    report = work.report()
+    outcome = Outcome(work.status.outcome or Outcome.CANCELLED_BY_PERSON)
+    if report is not None and report.state == "Done":
+        work.close_attempt(StepState.DONE)
+        step = work.state(Step.UNQUARANTINE)
+        step.state, step.finished = StepState.DONE, rfc3339(work.now)
+        quarantine = work.state(Step.QUARANTINE)
+        if quarantine.state == StepState.RUNNING:
+            quarantine.state, quarantine.finished = StepState.CANCELLED, rfc3339(work.now)
+        return end(work, outcome, work.status.message)
+    deadline = work.moment(work.current.deadline)
+    if (report is not None and report.state == "Failed") or work.now >= deadline:
+        work.close_attempt(StepState.FAILED)
+        start_rollback(work, work.status.message)
+        return work
+    work.wake(deadline)
+    return work

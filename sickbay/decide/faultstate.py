@@ -1,0 +1,100 @@
+"""Bring the faults on a repair's record up to date with the node: seen, gone, proven gone; new ones join.
+
+All times on the record are our own: when we saw a fault, and when we saw it gone. The times in a Node's conditions come
+from the clocks of others and serve only to tell one occurrence from the next.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+from sickbay.api.fault_type import FaultType
+from sickbay.api.node_repair import FaultSource, NodeRepair, RepairFault
+from sickbay.clock import parse_time, rfc3339
+from sickbay.decide.actionable import wants_repair
+from sickbay.decide.faults import Active, Evidence, Proofs, evidence
+from sickbay.decide.work import Work
+
+MAX_FAULTS = 16
+MAX_EVIDENCE = 8
+
+
+def new_fault(active: Active, boot_id: str, now: datetime) -> RepairFault:
+    """The record of a fault at first sight."""
+    return RepairFault(
+        type=active.name,
+        devices=list(active.devices)[:32],
+        source=FaultSource(kind="Condition" if active.since else "Expression", id=active.identity),
+        first_seen=rfc3339(now),
+        last_seen=rfc3339(now),
+        boot_id=boot_id,
+        evidence=[text[:512] for text in (active.message or active.reason,) if text],
+    )
+
+
+def refresh(work: Work) -> None:
+    """Judge every recorded fault against the node, and add those that are new and ask for a repair."""
+    present = {active.name: active for active in work.view.active}
+    faults = work.repair.spec.faults
+    for fault in faults:
+        _judge(work, fault, present.get(fault.type), work.view.types.get(fault.type))
+    known = {fault.type for fault in faults}
+    for active in work.view.active:
+        if active.name not in known and len(faults) < MAX_FAULTS and wants_repair(active.type):
+            faults.append(new_fault(active, work.node.boot_id, work.now))
+
+
+def _judge(work: Work, fault: RepairFault, active: Active | None, known: FaultType | None) -> None:
+    if known is None:
+        return  # the type is gone or broken: nobody can say that the fault is over
+    now = rfc3339(work.now)
+    if active is None and fault.gone_since is None:
+        fault.gone_since = now
+    gone = parse_time(fault.gone_since) if fault.gone_since and active is None else None
+    verdict = evidence(known, _last_seen(fault), gone, work.node, active, _proofs(work.repair, fault), work.now)
+    if verdict is Evidence.PRESENT and active is not None:
+        if fault.source.id != active.identity or fault.gone_since is not None:
+            fault.source.id, fault.last_seen = active.identity, now
+        fault.gone_since, fault.cleared_at = None, None
+        fault.boot_id = work.node.boot_id or fault.boot_id
+        _add_evidence(fault, active)
+    elif verdict is Evidence.CLEAR and fault.cleared_at is None:
+        fault.cleared_at = now
+    elif verdict is Evidence.UNPROVEN:
+        fault.cleared_at = None
+
+
+def _last_seen(fault: RepairFault) -> datetime | None:
+    text = fault.last_seen or fault.first_seen
+    return parse_time(text) if text else None
+
+
+def _proofs(repair: NodeRepair, fault: RepairFault) -> Proofs:
+    done = [a.ended for a in repair.status.step("Repair").attempts if a.state == "Done" and a.ended]
+    return Proofs(
+        boot_id=fault.boot_id or repair.spec.node.boot_id,
+        provider_id=repair.spec.node.provider_id,
+        serial=repair.spec.node.serial,
+        reset_since=parse_time(done[-1]) if done else None,
+    )
+
+
+def _add_evidence(fault: RepairFault, active: Active) -> None:
+    fault.devices = list(active.devices)[:32] or fault.devices
+    text = (active.message or active.reason)[:512]
+    if text and text not in fault.evidence:
+        fault.evidence = [*fault.evidence[: MAX_EVIDENCE - 1], text]
+
+
+def all_clear(repair: NodeRepair) -> bool:
+    """Every fault of the incident is proven gone. False for an incident without faults (one made by hand)."""
+    faults = repair.spec.faults
+    return bool(faults) and all(fault.cleared_at is not None for fault in faults)
+
+
+def unproven(repair: NodeRepair) -> list[str]:
+    """Faults that are no longer seen but not proven gone, when no fault is still there; empty otherwise."""
+    faults = repair.spec.faults
+    if not faults or any(f.gone_since is None and f.cleared_at is None for f in faults):
+        return []
+    return [f.type for f in faults if f.cleared_at is None]

@@ -1,0 +1,188 @@
+"""The gate before a step: ask, wait, and act on the answer by the outcome table of api.md."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+
+import msgspec
+
+from sickbay.api import names
+from sickbay.api.duration import format_duration, parse_duration
+from sickbay.api.repair_rule import Approval
+from sickbay.api.words import ApprovalBy, ApprovalTimeout, Needs, Outcome, Phase, Step, StepState, WaitsFor
+from sickbay.clock import rfc3339
+from sickbay.decide.approval import Answer, Inquiry, answer, ask_ops
+from sickbay.decide.endings import cancel, withdraw
+from sickbay.decide.plan import gate_of
+from sickbay.decide.work import Work
+
+REMIND_AT_MOST = timedelta(hours=24)
+
+
+def passed(work: Work) -> bool:
+    """True when the gate of the current step is open (or there is none). Otherwise the work says what it waits for."""
+    current = work.current
+    gate = gate_of(work.step(current.step), current.action)
+    state = work.state(current.step)
+    if gate is None or gate.by == ApprovalBy.JOBS or state.approved_attempt == current.attempt:
+        return True  # no job asks for a checkpoint while no job loop runs: the jobs' part is answered
+    inquiry = _inquiry(work, gate)
+    match answer(work.node, inquiry, work.plan.approval_prefix):
+        case Answer.APPROVED:
+            _open(work)
+            return True
+        case Answer.DENIED:
+            _denied(work)
+            return False
+        case Answer.NOT_ASKED:
+            work.node_ops = ask_ops(work.node, inquiry, work.plan.approval_prefix)
+    _wait(work, gate)
+    return False
+
+
+def _inquiry(work: Work, gate: Approval) -> Inquiry:
+    meta, current = work.repair.metadata, work.current
+    return Inquiry(
+        repair=meta.name,
+        uid=meta.uid,
+        step=current.step,
+        attempt=current.attempt,
+        node_uid=work.node.uid,
+        groups=list(gate.groups),
+        by=gate.by,
+    )
+
+
+def _open(work: Work) -> None:
+    state, current = work.state(work.current.step), work.current
+    state.approved_attempt = current.attempt
+    state.approved_at = rfc3339(work.now)
+    state.approved_by = _who(work)
+    work.status.needs = ""
+    current.since = rfc3339(work.now)
+
+
+def _who(work: Work) -> str:
+    """Who changed the label last, by the stamp of the admission policy; "unknown" where it is not installed."""
+    text = work.node.annotations.get(names.CHANGED_BY, "")
+    try:
+        stamp = msgspec.json.decode(text) if text else {}
+    except msgspec.DecodeError:
+        return "unknown"
+    user = stamp.get("user") if isinstance(stamp, dict) else None
+    return str(user)[:512] if user else "unknown"
+
+
+def _wait(work: Work, gate: Approval) -> None:
+    """Stand at the gate. After an escalated time-out it stays open, and people are reminded."""
+    current, status = work.current, work.status
+    if status.phase == Phase.NEEDS_HUMAN and status.needs == Needs.APPROVAL_TIMEOUT:
+        return
+    asked = work.moment(current.since)
+    if status.phase != Phase.WAITING_APPROVAL:
+        asked = work.now
+        current.since = rfc3339(asked)
+        work.note(names.awaiting_approval(current.step), _question(work, gate))
+    deadline = asked + parse_duration(gate.timeout)
+    if work.now >= deadline:
+        _timed_out(work, gate)
+        return
+    work.wait(Phase.WAITING_APPROVAL, WaitsFor.APPROVAL, _question(work, gate), gate.on_timeout, deadline)
+    for reminder in _reminders(gate, asked, deadline):
+        if reminder > work.now:
+            work.wake(reminder)
+            break
+
+
+def _reminders(gate: Approval, asked: datetime, deadline: datetime) -> list[datetime]:
+    moments = [asked + parse_duration(text) for text in gate.reminders]
+    return [moment for moment in sorted(moments) if moment < deadline]
+
+
+def _question(work: Work, gate: Approval) -> str:
+    step = work.current.step
+    label = names.approval_label(work.plan.approval_prefix, step)
+    act = f" ({work.current.action})" if work.current.action else ""
+    groups = f", by a member of {', '.join(gate.groups)}" if gate.groups else ""
+    return (
+        f"{step}{act} waits for approval{groups}: kubectl label node {work.node.name} {label}=approved --overwrite "
+        f"(or denied)"
+    )
+
+
+def _denied(work: Work) -> None:
+    step = work.current.step
+    message = f"{step} was denied by {_who(work)}"
+    if step in (Step.QUARANTINE, Step.DRAIN):
+        cancel(work, Outcome.DENIED, message)
+    elif step == Step.REPAIR:
+        to_validate(work, Outcome.DENIED, message)
+    else:
+        needs_people(work, Needs.APPROVAL_TIMEOUT, f"{message}: the node stays quarantined; uncordon it to return it")
+
+
+def _timed_out(work: Work, gate: Approval) -> None:
+    step = work.current.step
+    message = f"nobody answered within {format_duration(parse_duration(gate.timeout))} whether {step} may run"
+    if gate.on_timeout == ApprovalTimeout.ABORT:
+        return _denied_by_timeout(work, message)
+    if gate.on_timeout == ApprovalTimeout.SKIP and step == Step.REPAIR:
+        return to_validate(work, Outcome.GAVE_UP, message)
+    if gate.on_timeout == ApprovalTimeout.SKIP and step in (Step.QUARANTINE, Step.DRAIN):
+        state = work.state(step)
+        state.state, state.finished = StepState.SKIPPED, rfc3339(work.now)
+        withdraw(work)
+        work.note(names.step_reason(step, StepState.SKIPPED), message)
+        return None
+    return needs_people(work, Needs.APPROVAL_TIMEOUT, f"{message}; {_question(work, gate)}")
+
+
+def _denied_by_timeout(work: Work, message: str) -> None:
+    step = work.current.step
+    if step in (Step.QUARANTINE, Step.DRAIN):
+        cancel(work, Outcome.DENIED, message)
+    elif step == Step.REPAIR:
+        to_validate(work, Outcome.DENIED, message)
+    else:
+        needs_people(work, Needs.APPROVAL_TIMEOUT, f"{message}: the node stays quarantined; uncordon it to return it")
+
+
+def to_validate(work: Work, outcome: Outcome, message: str) -> None:
+    """Leave out what is left before Validate, and keep in mind how the repair will have ended when it passes."""
+    current = work.current
+    withdraw(work)
+    for step in work.plan.steps:
+        state = work.state(step.step)
+        if step.step not in (Step.DRAIN, Step.REPAIR) or state.state in (StepState.DONE, StepState.FAILED):
+            continue
+        begun = state.state == StepState.RUNNING or step.step == current.step
+        if state.state == StepState.RUNNING and step.step == current.step:
+            work.close_attempt(StepState.CANCELLED)
+        state.state = StepState.CANCELLED if begun else StepState.SKIPPED
+        state.finished = rfc3339(work.now)
+        work.note(names.step_reason(step.step, state.state), message)
+    work.status.outcome, work.status.needs = outcome, ""
+    go_to(work, Step.VALIDATE, message)
+
+
+def go_to(work: Work, step: str, message: str = "") -> None:
+    """Stand before a step that has not begun."""
+    current = work.current
+    current.step, current.action, current.args = step, "", {}
+    current.since = rfc3339(work.now)
+    current.waits_for = current.on_deadline = ""
+    current.deadline = None
+    work.state(step).state = StepState.WAITING
+    work.status.phase = Phase.PENDING
+    work.status.message = message
+
+
+def needs_people(work: Work, needs: Needs, message: str) -> None:
+    """Hand over to people. The node stays as it is; they are reminded until they act."""
+    status = work.status
+    first = status.phase != Phase.NEEDS_HUMAN or status.needs != needs
+    status.needs = needs
+    work.wait(Phase.NEEDS_HUMAN, WaitsFor.PEOPLE, message, "Remind", work.now + timedelta(hours=4))
+    if first:
+        work.current.since = rfc3339(work.now)
+        work.note(f"{work.current.step}NeedsHuman", f"{needs}: {message}", warning=True)

@@ -1,0 +1,63 @@
+"""Has the node slipped from under the repair: gone, replaced under its name, or taken over by a person?"""
+
+from __future__ import annotations
+
+import msgspec
+
+from sickbay.api import names
+from sickbay.api.core import Node
+from sickbay.api.node_repair import NodeRepair
+from sickbay.api.words import StepState
+
+
+class Mark(msgspec.Struct, kw_only=True, rename={"node_uid": "nodeUID"}):
+    """The value of the annotation `sickbay.dev/quarantine`, as far as it names its owner."""
+
+    repair: str = ""
+    uid: str = ""
+    node_uid: str = ""
+
+
+def read_mark(node: Node) -> Mark | None:
+    text = node.annotations.get(names.QUARANTINE)
+    if not text:
+        return None
+    try:
+        return msgspec.json.decode(text, type=Mark)
+    except msgspec.DecodeError:
+        return None
+
+
+def node_lost(repair: NodeRepair, node: Node | None) -> bool:
+    """True when the node of the incident is no more. One of the same name with another UID is another node."""
+    return node is None or (bool(repair.spec.node.uid) and node.uid != repair.spec.node.uid)
+
+
+def holds_node(repair: NodeRepair) -> bool:
+    """True from the moment our marks may stand on the node until Unquarantine has taken them away."""
+    steps = repair.status.steps
+    quarantine, back = steps.get("Quarantine"), steps.get("Unquarantine")
+    begun = quarantine is not None and quarantine.state in (StepState.RUNNING, StepState.DONE)
+    return begun and not (back is not None and back.state == StepState.DONE)
+
+
+def persons_hand(repair: NodeRepair, node: Node) -> str:
+    """What a person has done to a node we hold, in words; "" when our marks stand as we left them.
+
+    Judged only between the end of Quarantine and the start of Unquarantine, where the marks are known to be ours to
+    hold. Without the stamping admission policy every other hand counts as a person's.
+    """
+    steps = repair.status.steps
+    quarantine, back = steps.get("Quarantine"), steps.get("Unquarantine")
+    if quarantine is None or quarantine.state != StepState.DONE:
+        return ""
+    if back is not None and back.state in (StepState.RUNNING, StepState.DONE):
+        return ""
+    if not node.unschedulable:
+        return "the node was uncordoned"
+    mark = read_mark(node)
+    if mark is None:
+        return f"the annotation {names.QUARANTINE} was removed"
+    if mark.uid != repair.metadata.uid:
+        return f"the annotation {names.QUARANTINE} was changed"
+    return ""

@@ -1,0 +1,162 @@
+"""From a fault, its pool and the rule's entry to the plan that stands in the repair's spec.
+
+Everything is resolved here, so that the repair can be carried out to its end by what it carries, whatever happens to
+pool, rule and catalogue meanwhile.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import msgspec
+
+from sickbay.api import names
+from sickbay.api.actions import ACTIONS, needs_empty_node
+from sickbay.api.duration import format_duration
+from sickbay.api.fault_type import FaultType, Rung
+from sickbay.api.node_repair import Plan, PlanStep
+from sickbay.api.repair_pool import RepairPool
+from sickbay.api.repair_rule import Approval, DrainOptions, ProcedureStep, RepairRule, RuleEntry
+from sickbay.api.words import Step
+from sickbay.decide.faults import Active
+
+ORDER = tuple(str(step) for step in Step)
+
+PEOPLE_GATE = Approval(by="People", timeout="24h", on_timeout="Escalate")
+"""The gate where a rule has none but design or safety asks for one."""
+
+
+def matching_entry(rule: RepairRule, name: str, fault: FaultType) -> RuleEntry | None:
+    """The first entry of the rule whose faults match."""
+    spec = fault.spec
+    for entry in rule.spec.rules:
+        if entry.faults.matches(name, spec.class_ or "", spec.severity or "", spec.labels or {}):
+            return entry
+    return None
+
+
+def build(
+    active: Active,
+    pool: RepairPool,
+    entry: RuleEntry,
+    prefix: str,
+    generation: int = 1,
+    ladder: list[Rung] | None = None,
+) -> Plan:
+    """The plan for a leading fault. `ladder` replaces the fault type's remedy (budget spent)."""
+    fault = active.type
+    rungs = _ladder(fault, entry) if ladder is None else ladder
+    steps = [
+        _step(s.resolved(), fault, pool, rungs) for s in sorted(entry.procedure, key=lambda s: ORDER.index(s.step))
+    ]
+    steps = _with_validation(steps, fault)
+    return Plan(
+        generation=generation,
+        reason=f"{active.name} matches entry {entry.name}",
+        urgency=fault.spec.urgency or "Now",
+        approval_prefix=prefix,
+        provider=pool.spec.provider,
+        steps=steps,
+    )
+
+
+def _ladder(fault: FaultType, entry: RuleEntry) -> list[Rung]:
+    repair = entry.step(Step.REPAIR)
+    if repair is not None and repair.action:
+        return [Rung(action=repair.action)]
+    return [r for r in fault.spec.remedy or [] if r.action not in ("None", "RestartApplication")]
+
+
+def _step(step: ProcedureStep, fault: FaultType, pool: RepairPool, rungs: list[Rung]) -> PlanStep:
+    made = PlanStep(
+        step=step.step,
+        approval=step.approval,
+        before=step.before,
+        after=step.after,
+        timeout=step.timeout,
+        on_timeout=step.on_timeout,
+        options=step.options,
+        allow_undrained=step.allow_undrained,
+        ceiling=step.ceiling,
+        soak=step.soak,
+        level=step.level,
+    )
+    if step.step == Step.QUARANTINE and pool.spec.quarantine.taint:
+        made.taint = fault.spec.class_ or "Node"
+    if step.step == Step.REPAIR:
+        made.ladder = rungs
+        made.action = rungs[0].action if rungs else None
+        made.gate_irreversible = not pool.spec.local_data_disposable
+    return made
+
+
+def gate_of(step: PlanStep, action: str) -> Approval | None:
+    """The gate before a step, for the act it is about to do."""
+    if step.approval is not None:
+        return step.approval
+    known = ACTIONS.get(action)
+    return PEOPLE_GATE if step.gate_irreversible and known is not None and known.asks_first else None
+
+
+def _with_validation(steps: list[PlanStep], fault: FaultType) -> list[PlanStep]:
+    """Validate is implied before Unquarantine and wherever Quarantine was done and a Repair follows."""
+    found = {s.step for s in steps}
+    implied = Step.UNQUARANTINE in found or (Step.QUARANTINE in found and Step.REPAIR in found)
+    if Step.VALIDATE not in found and implied:
+        steps = [*steps, PlanStep(step=Step.VALIDATE)]
+    steps = sorted(steps, key=lambda s: ORDER.index(s.step))
+    validation = fault.spec.validation
+    for step in steps:
+        if step.step == Step.VALIDATE and validation is not None:
+            step.ceiling = step.ceiling or validation.ceiling
+            step.soak = step.soak if step.soak is not None else validation.soak
+            step.level = step.level if step.level is not None else validation.level
+            step.checks = validation.checks or []
+    return steps
+
+
+def with_empty_node(plan: Plan, action: str) -> Plan:
+    """The plan with Quarantine and Drain before a node-wide act that a ladder has climbed to.
+
+    Steps that the rule does not have get a gate by People: the owner never said that the node may be emptied.
+    """
+    found = {s.step for s in plan.steps}
+    if not needs_empty_node(action) or {Step.QUARANTINE, Step.DRAIN} <= found:
+        return plan
+    added = []
+    if Step.QUARANTINE not in found:
+        added.append(PlanStep(step=Step.QUARANTINE, approval=PEOPLE_GATE))
+    if Step.DRAIN not in found:
+        drain = ProcedureStep(step=Step.DRAIN).resolved()
+        gate = PEOPLE_GATE if not added else None
+        options = drain.options or DrainOptions()
+        added.append(
+            PlanStep(step=Step.DRAIN, timeout=drain.timeout, on_timeout="Escalate", options=options, approval=gate)
+        )
+    for name in (Step.VALIDATE, Step.UNQUARANTINE):
+        if name not in found and Step.QUARANTINE not in found:
+            added.append(PlanStep(step=name))
+    steps = sorted([*(_from_rung(s, action) for s in plan.steps), *added], key=lambda s: ORDER.index(s.step))
+    return msgspec.structs.replace(
+        plan, generation=plan.generation + 1, steps=steps, reason=f"{action} needs the node empty"
+    )
+
+
+def _from_rung(step: PlanStep, action: str) -> PlanStep:
+    """The Repair step with the rungs from this one on: those before were tried under the former plan."""
+    if step.step != Step.REPAIR:
+        return step
+    start = next((i for i, rung in enumerate(step.ladder) if rung.action == action), 0)
+    return msgspec.structs.replace(step, ladder=step.ladder[start:])
+
+
+def validation_times(plan: Plan, last_action: str) -> tuple[str, str]:
+    """Ceiling and soak of Validate: as the rule or fault type says, otherwise by the act it follows."""
+    step = plan.step(Step.VALIDATE) or PlanStep(step=Step.VALIDATE)
+    known = ACTIONS.get(last_action) or ACTIONS["RebootNode"]
+    return step.ceiling or format_duration(known.ceiling), step.soak or format_duration(known.soak)
+
+
+def resolve_prefix(rule: RepairRule, extra: Mapping[str, str]) -> str:
+    """The label prefix a rule asks for; "" when the name is configured nowhere."""
+    return extra.get(rule.spec.approval_prefix) or names.APPROVAL_PREFIXES.get(rule.spec.approval_prefix, "")

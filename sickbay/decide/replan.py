@@ -1,0 +1,38 @@
+"""Let another fault lead: a new generation of the plan, in which what is already done stays done."""
+
+from __future__ import annotations
+
+from sickbay.api.node_repair import Plan, PlanStep
+from sickbay.api.words import Step, StepState
+from sickbay.decide import gate
+from sickbay.decide.plan import ORDER
+from sickbay.decide.work import Work
+
+
+def take_over(work: Work, plan: Plan, lead: str, why: str) -> None:
+    """Follow `plan` for the fault `lead` from here on, and stand before its first step that is not done."""
+    work.repair.spec.faults.sort(key=lambda fault: fault.type != lead)
+    plan.steps = _merged(work, plan)
+    plan.generation = work.plan.generation + 1
+    work.repair.spec.plan = plan
+    work.status.outcome = ""
+    work.current.attempt += 1
+    for name in (Step.REPAIR, Step.VALIDATE):
+        work.state(name).state = StepState.WAITING
+    work.note("RepairReplanned", f"{why}: {plan.reason}")
+    gate.go_to(work, first_undone(work), plan.reason)
+
+
+def _merged(work: Work, plan: Plan) -> list[PlanStep]:
+    """The new plan's steps, and of the old ones those that are done or take back what was done."""
+    merged = {step.step: step for step in plan.steps}
+    for step in work.plan.steps:
+        if step.step not in (Step.REPAIR, Step.VALIDATE) and work.is_state(step.step, StepState.DONE):
+            merged[step.step] = step
+        elif step.step in (Step.VALIDATE, Step.UNQUARANTINE):
+            merged.setdefault(step.step, step)
+    return sorted(merged.values(), key=lambda step: ORDER.index(step.step))
+
+
+def first_undone(work: Work) -> str:
+    return next((s.step for s in work.plan.steps if not work.is_state(s.step, StepState.DONE)), str(Step.VALIDATE))

@@ -1,0 +1,165 @@
+"""In a step: what execute reports, and what the deadline brings."""
+
+from __future__ import annotations
+
+from sickbay.api import names
+from sickbay.api.words import DrainTimeout, Needs, Outcome, Phase, ReportState, Step, StepState, WaitsFor
+from sickbay.clock import rfc3339
+from sickbay.decide import entering, faultstate, gate
+from sickbay.decide.arbitration import strength
+from sickbay.decide.endings import cancel, withdraw
+from sickbay.decide.ladder import next_rung
+from sickbay.decide.replan import first_undone, take_over
+from sickbay.decide.work import Work
+
+
+def watch(work: Work) -> None:
+    """Follow the running step to its end."""
+    report, step = work.report(), work.current.step
+    if report is not None and report.state == ReportState.DONE:
+        return _done(work)
+    if report is not None and report.state == ReportState.FAILED:
+        return _failed(work, report.message or f"{step} failed")
+    if report is not None and report.state == ReportState.UNKNOWN:
+        return _unknown(work, report.message)
+    if step == Step.DRAIN and _left_alone(work):
+        return None
+    if step == Step.VALIDATE and _new_fault(work):
+        return None
+    if report is not None and report.message and work.status.phase in (Phase.RUNNING, Phase.PARKED):
+        work.status.message = report.message
+    if work.status.phase == Phase.PARKED and faultstate.all_clear(work.repair):
+        return _done(work)
+    deadline = work.moment(work.current.deadline)
+    due = deadline + entering.REPAIR_SLACK if step in (Step.REPAIR, Step.VALIDATE) else deadline
+    if work.now >= due:
+        return _late(work)
+    work.wake(due)
+    return None
+
+
+def _left_alone(work: Work) -> bool:
+    """A drain stops when the fault is proven gone, and pauses while it is only no longer seen."""
+    if faultstate.all_clear(work.repair):
+        entering.leave(work)
+        return True
+    current = work.current
+    current.waits_for = WaitsFor.CLEAR_PROOF if faultstate.unproven(work.repair) else WaitsFor.PODS
+    return False
+
+
+def _new_fault(work: Work) -> bool:
+    """A repairable fault that has turned up since the last act: this validation cannot pass, so do not sit it out."""
+    begun = work.moment(work.state(Step.VALIDATE).started)
+    attempts = work.repair.status.step(Step.REPAIR).attempts
+    acted = work.moment(attempts[-1].ended) if attempts else begun
+    recorded = {f.type: f for f in work.repair.spec.faults}
+    for active in work.view.active:
+        fault = recorded.get(active.name)
+        if fault is None or fault.cleared_at is not None or strength(active.type) == 0:
+            continue
+        fresh = work.moment(fault.first_seen) > acted
+        plan = work.view.replan(active) if fresh else None
+        if plan is None:
+            continue
+        work.close_attempt(StepState.FAILED)
+        take_over(work, plan, active.name, f"{active.name} turned up")
+        return True
+    return False
+
+
+def _done(work: Work) -> None:
+    current, state = work.current, work.state(work.current.step)
+    work.close_attempt(StepState.DONE)
+    state.state, state.finished = StepState.DONE, rfc3339(work.now)
+    work.note(names.step_reason(current.step, StepState.DONE), _told(work) or f"{current.step} is done")
+    withdraw(work)
+    work.status.phase = Phase.PENDING
+    current.waits_for, current.deadline = "", None
+
+
+def _told(work: Work) -> str:
+    report = work.report()
+    return report.message if report is not None else ""
+
+
+def _failed(work: Work, message: str) -> None:
+    step, state = work.current.step, work.state(work.current.step)
+    work.close_attempt(StepState.FAILED)
+    state.state, state.finished = StepState.FAILED, rfc3339(work.now)
+    work.note(names.step_reason(step, StepState.FAILED), message, warning=True)
+    withdraw(work)
+    if step == Step.REPAIR:
+        return _next_rung(work, Needs.REPAIR_FAILED, message)
+    if step == Step.VALIDATE:
+        return _not_well(work, message)
+    if step == Step.DRAIN:
+        return gate.needs_people(work, Needs.DRAIN_BLOCKED, message)
+    if step == Step.UNQUARANTINE:
+        if state.approved_attempt == work.current.attempt:
+            state.approved_attempt += 1  # the return was approved; that the write failed does not undo it
+        work.current.attempt += 1
+        return gate.go_to(work, step, message)
+    return gate.needs_people(work, Needs.REPAIR_FAILED, message)
+
+
+def _unknown(work: Work, message: str) -> None:
+    """Nobody can say what became of the act. Look at the node instead: Validate tells."""
+    state = work.state(work.current.step)
+    work.close_attempt(ReportState.UNKNOWN)
+    state.state, state.finished = StepState.FAILED, rfc3339(work.now)
+    work.note(names.step_reason(work.current.step, StepState.FAILED), message, warning=True)
+    withdraw(work)
+    gate.go_to(work, Step.VALIDATE, message)
+
+
+def _late(work: Work) -> None:
+    """The deadline of the step has passed without a report."""
+    step = work.current.step
+    if step == Step.DRAIN:
+        return _drain_late(work)
+    return _failed(work, f"{step} did not end in time: {work.status.message}")
+
+
+def _drain_late(work: Work) -> None:
+    choice = work.step(Step.DRAIN).on_timeout or DrainTimeout.ESCALATE
+    message = f"the drain did not end in time: {_told(work) or 'pods are left'}"
+    state = work.state(Step.DRAIN)
+    if choice == DrainTimeout.ROLL_BACK:
+        work.note(names.step_reason(Step.DRAIN, StepState.FAILED), message, warning=True)
+        cancel(work, Outcome.GAVE_UP, f"given up and rolled back: {message}")
+        return None
+    if choice != DrainTimeout.CONTINUE:
+        return _failed(work, message)
+    work.close_attempt(StepState.FAILED)
+    state.state, state.finished = StepState.SKIPPED, rfc3339(work.now)
+    work.note(names.step_reason(Step.DRAIN, StepState.FAILED), f"{message}; going on as the rule says", warning=True)
+    return entering.next_step(work)
+
+
+def _not_well(work: Work, message: str) -> None:
+    """Validate did not pass. After a repair the next rung follows; a fault that only seemed gone takes up its plan."""
+    outcome = work.status.outcome
+    if outcome == Outcome.SELF_RECOVERED:
+        work.status.outcome = ""
+        work.current.attempt += 1
+        for name in (Step.DRAIN, Step.REPAIR, Step.VALIDATE):
+            if work.is_state(name, StepState.CANCELLED, StepState.SKIPPED, StepState.FAILED):
+                work.state(name).state = StepState.WAITING
+        undone = first_undone(work)
+        if undone != Step.VALIDATE:
+            return gate.go_to(work, undone, f"the fault came back: {message}")
+    if outcome in (Outcome.DENIED, Outcome.GAVE_UP):
+        return gate.needs_people(work, Needs.VALIDATION_FAILED, message)
+    return _next_rung(work, Needs.VALIDATION_FAILED, message)
+
+
+def _next_rung(work: Work, needs: Needs, message: str) -> None:
+    if work.plan.step(Step.REPAIR) is None or next_rung(work.repair) is None:
+        unknown = work.repair.status.step(Step.REPAIR).attempts[-1:]
+        if unknown and unknown[0].state == ReportState.UNKNOWN:
+            needs = Needs.UNKNOWN_RESULT
+        return gate.needs_people(work, needs, message)
+    work.current.attempt += 1
+    work.state(Step.VALIDATE).state = StepState.WAITING
+    return gate.go_to(work, Step.REPAIR, f"next remedy, since {message}")

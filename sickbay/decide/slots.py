@@ -1,0 +1,149 @@
+"""Who may start: slots in the status of a pool, and the rule by which they are granted.
+
+A start is the reservation of a slot by a conditional write of `RepairPool.status.slots`. Two controllers at once, or a
+controller that has just taken over, therefore never exceed a cap: the second write fails on the resourceVersion, and is
+judged anew against what stands there.
+
+    Unavailable   before Quarantine; lasts until the cordon stands on the Node, which is counted itself from then on
+    Repair        while Drain or a disruptive act runs
+    Validate      while Validate runs
+
+A repair reserves in its own pool and in every envelope (a pool without a rule) that selects its node.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+
+from sickbay.api import names, quantity
+from sickbay.api.core import Node
+from sickbay.api.node_repair import NodeRepair
+from sickbay.api.repair_pool import RepairPool, Slot
+from sickbay.clock import parse_time, rfc3339
+from sickbay.decide.wants import wanted_slot
+
+UNAVAILABLE, REPAIR, VALIDATE = "Unavailable", "Repair", "Validate"
+
+GPU_RESOURCES = ("nvidia.com/gpu", "amd.com/gpu", "habana.ai/gaudi", "huawei.com/Ascend910", "gpu.intel.com/i915")
+"""Extended resources that count as GPUs; MIG and shared variants carry a suffix and are not needed to see capacity."""
+
+SETTLE = timedelta(seconds=15)
+"""The length of a leader's lease: until then a reader's view of the repair may lag behind the slot."""
+
+MIN_VALIDATIONS = 4
+"""A percentage of validations never means fewer than this many (api.md: 10 %, at least 4)."""
+
+
+@dataclass(frozen=True)
+class PoolView:
+    """A pool with what its caps are judged by."""
+
+    pool: RepairPool
+    nodes: Sequence[Node]
+    """Every node it selects, live ones only."""
+    repairs: Mapping[str, NodeRepair] = field(default_factory=dict)
+    """All open repairs, by name."""
+
+
+def offers_capacity(node: Node) -> bool:
+    """False for a node nobody can use anyway: not Ready, or a GPU node without an allocatable GPU."""
+    if not node.ready:
+        return False
+    gpus = [key for key in node.status.capacity if key in GPU_RESOURCES]
+    return not gpus or any(str(node.status.allocatable.get(key, "0")) not in ("0", "") for key in gpus)
+
+
+def out_of_service(node: Node) -> bool:
+    """Unavailable for any reason, ours or not."""
+    return node.unschedulable or names.QUARANTINE in node.annotations or not offers_capacity(node)
+
+
+def unavailable(view: PoolView) -> set[str]:
+    """Names of the pool's nodes that count in maxUnavailable: out of service, or about to be."""
+    live = {node.name for node in view.nodes}
+    counted = {node.name for node in view.nodes if out_of_service(node)}
+    return counted | {slot.node for slot in view.pool.status.slots if slot.kind == UNAVAILABLE and slot.node in live}
+
+
+def limit_of(view: PoolView, kind: str) -> int:
+    """The cap of one kind of slot in whole nodes. Percentages round down, but never below the stated least."""
+    spec, size = view.pool.spec, len(view.nodes)
+    if kind == UNAVAILABLE:
+        return quantity.resolve(spec.max_unavailable, size, at_least=1)
+    if kind == REPAIR:
+        return quantity.resolve(spec.max_parallel_repairs, size, at_least=1)
+    return quantity.resolve(spec.max_parallel_validations, size, at_least=MIN_VALIDATIONS)
+
+
+def refusal(view: PoolView, node: Node, kind: str) -> str:
+    """Why this pool cannot grant the slot now, in words for people; "" when it can."""
+    cap = limit_of(view, kind)
+    if kind == UNAVAILABLE:
+        counted = unavailable(view)
+        if node.name in counted or len(counted) < cap:
+            return ""
+        return f"{len(counted)} of at most {cap} nodes of {view.pool.metadata.name} are out of service (maxUnavailable)"
+    used = sum(1 for slot in view.pool.status.slots if slot.kind == kind)
+    if used < cap:
+        return ""
+    setting = "maxParallelRepairs" if kind == REPAIR else "maxParallelValidations"
+    return f"{used} of at most {cap} run in pool {view.pool.metadata.name} ({setting})"
+
+
+def room(view: PoolView, kind: str) -> int:
+    """How many more slots of this kind the pool can give; at least 0."""
+    if kind == UNAVAILABLE:
+        return max(0, limit_of(view, kind) - len(unavailable(view)))
+    return max(0, limit_of(view, kind) - sum(1 for slot in view.pool.status.slots if slot.kind == kind))
+
+
+def holds_slot(pool: RepairPool, repair: str, kind: str) -> bool:
+    return any(slot.repair == repair and slot.kind == kind for slot in pool.status.slots)
+
+
+def granted(view: PoolView, repair: NodeRepair, node: Node, kind: str, now: datetime) -> list[Slot]:
+    """The pool's slots with this one added; the caller has asked `refusal` on the same view."""
+    slot = Slot(repair=repair.metadata.name, node=node.name, kind=kind, since=rfc3339(now))
+    return [*view.pool.status.slots, slot]
+
+
+def kept(pool: RepairPool, repairs: Mapping[str, NodeRepair], nodes: Mapping[str, Node], now: datetime) -> list[Slot]:
+    """The slots that are still needed: those of repairs that are open and at the point the slot is for."""
+    return [s for s in pool.status.slots if _needed(s, repairs.get(s.repair), nodes.get(s.node), now)]
+
+
+def _needed(slot: Slot, repair: NodeRepair | None, node: Node | None, now: datetime) -> bool:
+    if repair is None:
+        return _fresh(slot, now)
+    if repair.ended:
+        return False
+    if slot.kind == UNAVAILABLE and node is not None and quarantined_by(node, repair.metadata.uid):
+        return False
+    return wanted_slot(repair) == slot.kind or _fresh(slot, now)
+
+
+def _fresh(slot: Slot, now: datetime) -> bool:
+    """Too new to be judged by a view of the repair that may be older than the slot."""
+    return now - (parse_time(slot.since) if slot.since else now) < SETTLE
+
+
+def quarantined_by(node: Node, uid: str) -> bool:
+    """True when the node stands cordoned with the mark of this repair."""
+    return node.unschedulable and f'"{uid}"' in node.annotations.get(names.QUARANTINE, "")
+
+
+def selecting(pools: Iterable[RepairPool], node: Node) -> list[RepairPool]:
+    """The pools whose selector matches the node, oldest first, then by name."""
+    found = [
+        pool for pool in pools if pool.spec.node_selector.matches(node.labels) and not pool.spec.node_selector.empty
+    ]
+    return sorted(found, key=lambda pool: (pool.metadata.creation_timestamp or "", pool.metadata.name))
+
+
+def owner_and_envelopes(pools: Iterable[RepairPool], node: Node) -> tuple[RepairPool | None, list[RepairPool]]:
+    """The pool a node belongs to (of several with rules the oldest) and the envelopes that bind it too."""
+    matching = selecting(pools, node)
+    owner = next((pool for pool in matching if pool.spec.rule), None)
+    return owner, [pool for pool in matching if not pool.spec.rule]

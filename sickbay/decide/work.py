@@ -1,0 +1,145 @@
+"""One look at one open repair: what is known (`View`), and the copy of the record that the look changes (`Work`).
+
+The functions of `progress` and its siblings read the View, change the Work, and return. Nothing here talks to anybody:
+the controller writes the difference between the record before and after, and does what `Work` asks for beside it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from typing import Any
+
+from sickbay.api.core import Node
+from sickbay.api.fault_type import FaultType
+from sickbay.api.node_repair import Attempt, Current, NodeRepair, NodeRepairStatus, Plan, PlanStep, Report, StepStatus
+from sickbay.api.repair_pool import RepairPool
+from sickbay.api.words import Phase, StepState
+from sickbay.clock import parse_time, rfc3339
+from sickbay.decide.faults import Active
+
+
+@dataclass(frozen=True)
+class View:
+    """Everything a decision about one repair may depend on, as it is at `now`."""
+
+    now: datetime
+    node: Node | None
+    """The Node of that name, whoever it is; None when there is none."""
+    active: list[Active] = field(default_factory=list)
+    """Its active faults, the leading one first."""
+    types: Mapping[str, FaultType] = field(default_factory=dict)
+    pool: RepairPool | None = None
+    slots: frozenset[str] = frozenset()
+    """Kinds of slots that the repair holds in its pool and in every envelope."""
+    hold: str = ""
+    """Level of the strictest Hold on the node, "" for none."""
+    hold_reason: str = ""
+    observe: bool = False
+    prefix: str = ""
+    """Label prefix of the approval handshake under the repair's rule."""
+    replan: Callable[[Active], Plan | None] = lambda _: None
+    """The plan for another leading fault under the rules of now; None when no rule matches it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Note:
+    """An Event to publish on the node."""
+
+    reason: str
+    message: str
+    warning: bool = False
+
+
+@dataclass
+class Work:
+    """The record as it will be, and what has to be done beside writing it."""
+
+    repair: NodeRepair
+    view: View
+    node_ops: list[dict[str, Any]] = field(default_factory=list)
+    """JSON patch for the Node: decide writes nothing there but the approval label and its binding."""
+    notes: list[Note] = field(default_factory=list)
+    wants: str = ""
+    """Kind of slot it needs before it can go on."""
+    requeue_at: datetime | None = None
+
+    @property
+    def now(self) -> datetime:
+        return self.view.now
+
+    @property
+    def status(self) -> NodeRepairStatus:
+        return self.repair.status
+
+    @property
+    def plan(self) -> Plan:
+        return self.repair.spec.plan
+
+    @property
+    def node(self) -> Node:
+        """The node of the incident; callers have made sure that it is there (`hand.node_lost`)."""
+        assert self.view.node is not None
+        return self.view.node
+
+    @property
+    def current(self) -> Current:
+        return self.repair.status.current
+
+    def step(self, name: str) -> PlanStep:
+        """The plan's settings for a step; the defaults for a step that is only implied (Validate)."""
+        return next((s for s in self.plan.steps if s.step == name), PlanStep(step=name))
+
+    def state(self, name: str) -> StepStatus:
+        return self.repair.status.steps.setdefault(name, StepStatus())
+
+    def is_state(self, name: str, *states: StepState) -> bool:
+        found = self.repair.status.steps.get(name)
+        return found is not None and found.state in states
+
+    def report(self) -> Report | None:
+        """What execute says about the current step, attempt and plan; None for anything older."""
+        report = self.state(self.current.step).report
+        if not report.state or report.attempt != self.current.attempt:
+            return None
+        return report if report.plan_generation == self.plan.generation else None
+
+    def moment(self, text: str | None) -> datetime:
+        """A time of the record; `now` where it is missing."""
+        return parse_time(text) if text else self.now
+
+    def wait(self, phase: Phase, waits_for: str, message: str, on_deadline: str, deadline: datetime) -> None:
+        """Stand here until something changes, or the deadline, whichever comes first."""
+        self.status.phase = phase
+        self.status.message = message
+        current = self.current
+        current.waits_for = waits_for
+        current.on_deadline = on_deadline
+        current.deadline = rfc3339(deadline)
+        self.wake(deadline)
+
+    def wake(self, at: datetime) -> None:
+        """Look again at this moment at the latest."""
+        at = max(at, self.now + timedelta(seconds=1))
+        self.requeue_at = at if self.requeue_at is None else min(self.requeue_at, at)
+
+    def note(self, reason: str, message: str, warning: bool = False) -> None:
+        self.notes.append(Note(reason, message, warning))
+
+    def close_attempt(self, state: str) -> None:
+        """Move the current step's attempt into its history (the last 16 are kept)."""
+        current, step = self.current, self.state(self.current.step)
+        report = self.report()
+        step.attempts.append(
+            Attempt(
+                n=current.attempt,
+                plan_generation=self.plan.generation,
+                action=current.action,
+                started=step.started,
+                ended=rfc3339(self.now),
+                state=state,
+                proof=dict(report.proof) if report is not None else {},
+            )
+        )
+        del step.attempts[:-16]

@@ -1,0 +1,98 @@
+"""Our marks on a node: set together with the record of what was there before, taken back by that record.
+
+The record stands in the annotation itself, in the same write as the cordon, so that there is no moment at which the
+node is changed and nobody knows from what.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from sickbay.api import names
+from sickbay.api.core import Node, Taint
+from sickbay.api.node_repair import NodeRepair, Prior, RepairTaint
+from sickbay.kube.nodes import annotation_ops, label_ops, taint_ops, unschedulable_ops
+
+KEEP_AWAY = (names.SCALE_DOWN_DISABLED, names.DO_NOT_DISRUPT)
+"""While we hold a node, the autoscaler and Karpenter must not take it away as unneeded."""
+EFFECT = "NoSchedule"
+"""Never NoExecute: that would start the forced detach of volumes after 6 minutes."""
+
+
+class Mark(msgspec.Struct, kw_only=True, rename={"node_uid": "nodeUID"}):
+    """The value of the annotation `sickbay.dev/quarantine`."""
+
+    repair: str = ""
+    uid: str = ""
+    node_uid: str = ""
+    at: str = ""
+    prior: Prior = msgspec.field(default_factory=Prior)
+
+
+def read_mark(node: Node) -> Mark | None:
+    """Our mark; None where there is none, or one that cannot be read."""
+    text = node.annotations.get(names.QUARANTINE)
+    if not text:
+        return None
+    try:
+        return msgspec.json.decode(text, type=Mark)
+    except msgspec.DecodeError:
+        return None
+
+
+def marked_by(node: Node, uid: str) -> bool:
+    mark = read_mark(node)
+    return mark is not None and mark.uid == uid
+
+
+def set_ops(node: Node, repair: NodeRepair, taint: str, at: str) -> tuple[list[dict[str, Any]], Prior]:
+    """Operations that put the node into quarantine, and the record of what was there before."""
+    before = read_mark(node)
+    # A mark of an incident that is over was left behind: what was there before *it* is what has to come back.
+    prior = before.prior if before is not None else _prior(node)
+    mark = Mark(repair=repair.metadata.name, uid=repair.metadata.uid, node_uid=node.uid, at=at, prior=prior)
+    annotations = {names.QUARANTINE: msgspec.json.encode(mark).decode(), **dict.fromkeys(KEEP_AWAY, "true")}
+    ours = [Taint(key=names.QUARANTINE, value=taint, effect=EFFECT)] if taint else []
+    ops = annotation_ops(node, annotations) + unschedulable_ops(node, True) + taint_ops(node, add=ours)
+    return ops, prior
+
+
+def _prior(node: Node) -> Prior:
+    return Prior(
+        unschedulable=node.unschedulable,
+        taints=[RepairTaint(key=t.key, value=t.value, effect=t.effect) for t in node.taints][:64],
+        annotations={key: node.annotations[key] for key in KEEP_AWAY if key in node.annotations},
+    )
+
+
+def clear_ops(node: Node, prior: Prior, owner: str) -> list[dict[str, Any]]:
+    """Operations that take our marks back.
+
+    What others have changed since is left as they want it: a node that a person has uncordoned stays so, and so does a
+    cordon from which a person has removed our mark. `owner` is the UID of the repair whose marks these are.
+    """
+    mark = read_mark(node)
+    ours = mark is not None and mark.uid == owner
+    if mark is not None and not ours:
+        return []  # another incident holds the node by now
+    annotations: dict[str, str | None] = dict.fromkeys((names.QUARANTINE, names.CHANGED_BY, names.ISOLATE))
+    for key in KEEP_AWAY:
+        if node.annotations.get(key) == "true":
+            annotations[key] = prior.annotations.get(key)
+    had_taint = any(t.key == names.QUARANTINE and t.effect == EFFECT for t in prior.taints)
+    leaving = [] if had_taint else [(names.QUARANTINE, EFFECT)]
+    ops = annotation_ops(node, annotations) + taint_ops(node, remove=leaving)
+    if ours and node.unschedulable and not prior.unschedulable:
+        ops += unschedulable_ops(node, False)
+    return ops + _inquiry_ops(node, owner)
+
+
+def _inquiry_ops(node: Node, owner: str) -> list[dict[str, Any]]:
+    """A question of this repair that still stands goes with the marks."""
+    text = node.annotations.get(names.INQUIRY, "")
+    if f'"{owner}"' not in text:
+        return []
+    labels = [k for k in node.labels if k.endswith("-node") and k.split("/")[0] in names.APPROVAL_PREFIXES.values()]
+    return label_ops(node, dict.fromkeys(labels)) + annotation_ops(node, {names.INQUIRY: None})

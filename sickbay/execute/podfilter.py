@@ -1,0 +1,140 @@
+"""What a drain does with each pod on the node: a pure judgement, pod by pod.
+
+left       mirror and DaemonSet pods, finished pods: not ours to move, nothing to wait for
+protected  exempted by the rule, or critical to the system: stays, and does not keep the drain from ending
+waits      asks to be let finish
+goes       is evicted, with the grace it asks for within the rule's bounds
+ending     is terminating already
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from enum import StrEnum
+
+from sickbay.api import names
+from sickbay.api.core import Node, Pod, Taint
+from sickbay.api.duration import parse_duration
+from sickbay.api.repair_rule import DrainOptions
+from sickbay.clock import parse_time
+
+CRITICAL = ("system-node-critical", "system-cluster-critical")
+"""Built-in priority classes of Kubernetes; what carries them keeps the cluster itself running."""
+DEFAULT_GRACE = 30
+"""Seconds; Kubernetes' default for terminationGracePeriodSeconds."""
+UNREACHABLE_GRACE = 1
+"""Seconds of grace on a node whose kubelet cannot answer (Cluster API does the same): nobody would use more."""
+CORDON = Taint(key="node.kubernetes.io/unschedulable", effect="NoSchedule")
+
+
+class Fate(StrEnum):
+    LEFT = "Left"
+    PROTECTED = "Protected"
+    WAITS = "Waits"
+    GOES = "Goes"
+    ENDING = "Ending"
+
+
+@dataclass(frozen=True, slots=True)
+class Judged:
+    pod: Pod
+    fate: Fate
+    grace: int = 0
+    """Seconds, for a pod that goes."""
+    priority: int = 0
+    """Lower goes first."""
+    until: datetime | None = None
+    """Until when a pod that waits is waited for; None = as long as the drain may take."""
+
+
+@dataclass(frozen=True)
+class Drain:
+    """What the judgement depends on beside the pod."""
+
+    options: DrainOptions
+    started: datetime
+    now: datetime
+    unreachable: bool
+
+
+def unreachable(node: Node) -> bool:
+    """The control plane has lost the kubelet (Ready is Unknown)."""
+    ready = node.condition("Ready")
+    return ready is None or ready.status == "Unknown"
+
+
+def judge(pod: Pod, drain: Drain) -> Judged:
+    if pod.is_mirror or pod.is_daemonset or pod.finished:
+        return Judged(pod, Fate.LEFT)
+    if drain.options.scope == "GPUPods" and not holds_gpu(pod):
+        return Judged(pod, Fate.LEFT)
+    if _protected(pod, drain.options):
+        return Judged(pod, Fate.PROTECTED)
+    if pod.deleting:
+        # Nobody on the node will confirm the end; waiting for it would only use up the deadline.
+        return Judged(pod, Fate.LEFT if drain.unreachable else Fate.ENDING)
+    if _came_back(pod, drain.started):
+        return Judged(pod, Fate.LEFT)
+    waits, until = _waits(pod, drain)
+    if waits:
+        return Judged(pod, Fate.WAITS, until=until)
+    return Judged(pod, Fate.GOES, grace=_grace(pod, drain), priority=_priority(pod, drain.options))
+
+
+def holds_gpu(pod: Pod) -> bool:
+    """True when a container asks for a device of an extended resource whose name says GPU (or another accelerator)."""
+    words = ("gpu", "mig-", "gaudi", "ascend", "neuron", "npu")
+    for container in [*pod.spec.containers, *pod.spec.init_containers]:
+        for resource in {**container.resources.requests, **container.resources.limits}:
+            if "/" in resource and any(word in resource.lower() for word in words):
+                return True
+    return False
+
+
+def _protected(pod: Pod, options: DrainOptions) -> bool:
+    if pod.spec.priority_class_name in CRITICAL:
+        return True
+    for each in options.protect:
+        if each.selector is None and not each.namespaces and not each.priority_classes:
+            continue  # an empty protection names nothing; taken literally it would protect everything
+        if each.selector is not None and not each.selector.matches(pod.labels):
+            continue
+        if each.namespaces and pod.namespace not in each.namespaces:
+            continue
+        if each.priority_classes and pod.spec.priority_class_name not in each.priority_classes:
+            continue
+        return True
+    return False
+
+
+def _came_back(pod: Pod, started: datetime) -> bool:
+    """Made after the drain began by something that tolerates the cordon: evicting it again and again ends nothing."""
+    made = pod.metadata.creation_timestamp
+    return made is not None and parse_time(made) > started and pod.tolerates(CORDON)
+
+
+def _waits(pod: Pod, drain: Drain) -> tuple[bool, datetime | None]:
+    """Pods that are let finish: by label, or by the rule with a time of its own."""
+    for each in drain.options.wait_for:
+        if each.selector.empty or not each.selector.matches(pod.labels):
+            continue
+        if each.timeout is None:
+            return True, None
+        until = drain.started + parse_duration(each.timeout)
+        return drain.now < until, until
+    return pod.labels.get(names.WAIT_FOR_COMPLETION) == "true", None
+
+
+def _grace(pod: Pod, drain: Drain) -> int:
+    if drain.unreachable:
+        return UNREACHABLE_GRACE
+    asked = pod.spec.termination_grace_period_seconds
+    wanted = timedelta(seconds=DEFAULT_GRACE if asked is None else asked)
+    low, high = parse_duration(drain.options.grace.min), parse_duration(drain.options.grace.max)
+    return int(min(max(wanted, low), max(low, high)).total_seconds())
+
+
+def _priority(pod: Pod, options: DrainOptions) -> int:
+    found = [each.priority for each in options.order if each.selector.matches(pod.labels)]
+    return min(found, default=0)

@@ -1,0 +1,79 @@
+"""What one look at a running step needs and yields."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from datetime import datetime
+
+from sickbay.api.core import Node
+from sickbay.api.node_repair import BlockingPod, Current, NodeRepair, PlanStep, Prior, Report
+from sickbay.api.objectnames import act_key
+from sickbay.api.words import ReportState
+from sickbay.clock import parse_time
+
+
+@dataclass(frozen=True)
+class Look:
+    """One look at one running step."""
+
+    repair: NodeRepair
+    """As read just now."""
+    node: Node
+    """The node of the incident, as the cache has it (never older than our last write to it)."""
+    now: datetime
+    term: int
+    resumed: bool
+    """The claim is not from this process: what became of the act has to be looked up before anything is sent."""
+
+    @property
+    def current(self) -> Current:
+        return self.repair.status.current
+
+    @property
+    def step(self) -> PlanStep:
+        found = self.repair.spec.plan.step(self.current.step)
+        return found if found is not None else PlanStep(step=self.current.step)
+
+    @property
+    def report(self) -> Report:
+        return self.repair.status.step(self.current.step).report
+
+    @property
+    def key(self) -> str:
+        """Idempotency key of this attempt."""
+        return act_key(self.repair.metadata.uid, self.current.step, self.current.attempt)
+
+    @property
+    def deadline(self) -> datetime:
+        return (
+            parse_time(self.current.deadline) if self.current.deadline else datetime.max.replace(tzinfo=self.now.tzinfo)
+        )
+
+    @property
+    def late(self) -> bool:
+        return self.now >= self.deadline
+
+
+@dataclass(frozen=True)
+class Progress:
+    """What a look found: the report to write, and when to look again."""
+
+    state: ReportState
+    message: str = ""
+    proof: dict[str, str] = field(default_factory=dict)
+    pods: list[BlockingPod] = field(default_factory=list)
+    prior: Prior | None = None
+    again: float = 5.0
+    """Seconds until the next look, as long as the state is not an end."""
+
+    @property
+    def ended(self) -> bool:
+        return self.state in (ReportState.DONE, ReportState.FAILED, ReportState.UNKNOWN)
+
+
+def done(message: str, proof: dict[str, str] | None = None, prior: Prior | None = None) -> Progress:
+    return Progress(ReportState.DONE, message, proof or {}, prior=prior)
+
+
+def failed(message: str, proof: dict[str, str] | None = None) -> Progress:
+    return Progress(ReportState.FAILED, message, proof or {})
