@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, TextIO
@@ -213,6 +214,10 @@ class _Plain(yaml.SafeDumper):
 
     def ignore_aliases(self, data: Any) -> bool:
         return True
+
+
+# kubectl reads YAML 1.1 in full, where a plain `n` or `y` is a boolean; PyYAML quotes them only when told so.
+_Plain.add_implicit_resolver("tag:yaml.org,2002:bool", re.compile("[yYnN]"), list("yYnN"))
 
 
 def _column(column: Column) -> dict[str, Any]:
