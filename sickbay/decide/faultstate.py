@@ -54,9 +54,10 @@ def _judge(work: Work, fault: RepairFault, active: Active | None, known: FaultTy
     verdict = evidence(known, _last_seen(fault), gone, work.node, active, _proofs(work.repair, fault), work.now)
     if verdict is Evidence.PRESENT and active is not None:
         if fault.source.id != active.identity or fault.gone_since is not None:
+            # A new occurrence. A condition that merely still stands after a reboot is none: its boot is the old one.
             fault.source.id, fault.last_seen = active.identity, now
+            fault.boot_id = work.node.boot_id or fault.boot_id
         fault.gone_since, fault.cleared_at = None, None
-        fault.boot_id = work.node.boot_id or fault.boot_id
         _add_evidence(fault, active)
     elif verdict is Evidence.CLEAR and fault.cleared_at is None:
         fault.cleared_at = now
