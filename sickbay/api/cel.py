@@ -41,7 +41,7 @@ class Variables:
         try:
             self.activation = _environment(self.names).Activation(plain)
         except (RuntimeError, TypeError, ValueError) as error:
-            raise CelError(f"variables {', '.join(self.names)}: {_clean(error)}") from None
+            raise CelError(f"variables {', '.join(self.names)}: {clean(error)}") from None
 
 
 class Program:
@@ -73,10 +73,10 @@ class Program:
         try:
             value = self._compiled.eval(variables.activation)
             if value.type() in (cel.Type.ERROR, cel.Type.UNKNOWN):
-                raise CelError(f"{self.text!r}: {_clean(value.plain_value())}")
+                raise CelError(f"{self.text!r}: {clean(value.plain_value())}")
             return value.plain_value()
         except (RuntimeError, TypeError, ValueError) as error:
-            raise CelError(f"{self.text!r}: {_clean(error)}") from None
+            raise CelError(f"{self.text!r}: {clean(error)}") from None
 
     def holds(self, variables: Variables) -> bool:
         """Whether a condition is true. Raises CelError on an error, and for a value that is not a boolean."""
@@ -91,12 +91,17 @@ def _compile(text: str, names: tuple[str, ...]) -> Program:
     try:
         return Program(text, names, _environment(names).compile(text))
     except RuntimeError as error:
-        raise CelError(f"{text!r} does not compile: {_clean(error)}") from None
+        raise CelError(f"{text!r} does not compile: {clean(error)}") from None
 
 
 @lru_cache(maxsize=256)
 def _environment(names: tuple[str, ...]) -> Any:
-    extensions = [
+    return cel.NewEnv(variables=dict.fromkeys(names, cel.Type.DYN), extensions=extensions())
+
+
+def extensions() -> list[Any]:
+    """What every environment of ours offers beyond the core language, as the API server does."""
+    return [
         ext_math.ExtMath(),
         ext_strings.ExtStrings(),
         ext_optional.ExtOptional(),
@@ -104,7 +109,6 @@ def _environment(names: tuple[str, ...]) -> Any:
         ext_bindings.ExtBindings(),
         kubernetes_functions(),
     ]
-    return cel.NewEnv(variables=dict.fromkeys(names, cel.Type.DYN), extensions=extensions)
 
 
 def _plain(value: Any) -> Any:
@@ -115,7 +119,7 @@ def _plain(value: Any) -> Any:
     return value
 
 
-def _clean(error: object) -> str:
+def clean(error: object) -> str:
     """The library's message on one line, without its status words: `1:4: Syntax error: ...`."""
     if isinstance(error, TypeError) and "to a Python type" in str(error):
         return "its value is an optional: unwrap it with .orValue(...)"
