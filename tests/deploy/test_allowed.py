@@ -290,6 +290,24 @@ async def test_a_bare_node_sends_its_whole_status(guarded: ControlPlane) -> None
     assert status_of("Ready")(node(guarded)) == "False"
 
 
+@pytest.mark.parametrize("who", [KUBELET, "agent"])
+async def test_a_node_as_large_as_nodes_get_does_not_exceed_the_cost_limits(guarded: ControlPlane, who: str) -> None:
+    """An expression that runs out of budget refuses the write; annotations are limited to 256 KiB in all."""
+    stage(
+        guarded,
+        {
+            "metadata": {
+                "labels": {f"example.com/label-{n}": "x" * 60 for n in range(1000)},
+                "annotations": {f"example.com/annotation-{n}": "x" * 100 for n in range(1900)} | MARK,
+            }
+        },
+    )
+    found = conditions(*(condition(f"Fault{n}") for n in range(100)))
+    answer = await send(guarded, Call(who, STATUS, found, content=STRATEGIC))
+    assert answer.status_code == 200, answer.text
+    assert status_of("Fault99")(node(guarded)) == "True"
+
+
 async def test_a_kubelet_registers_its_node_with_any_label(guarded: ControlPlane) -> None:
     stage(guarded, {})
     guarded.admin().delete(NODE)

@@ -15,6 +15,7 @@ import pytest
 
 from tests.controlplane import build
 from tests.support.controlplane import ControlPlane
+from tests.support.install import install
 
 
 @pytest.fixture(scope="session")
@@ -30,6 +31,19 @@ def control_plane_binaries() -> Path:
 
 @pytest.fixture(scope="session")
 def control_plane(control_plane_binaries: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[ControlPlane]:
-    """etcd and kube-apiserver alone, with nothing of Sickbay in it. Tests share it: give objects names of your own."""
+    """etcd and kube-apiserver alone, with no policy of Sickbay's. Tests share it: give objects names of your own."""
     with ControlPlane(control_plane_binaries, tmp_path_factory.mktemp("controlplane")) as running:
+        yield running
+
+
+@pytest.fixture(scope="session")
+def sickbay_control_plane(
+    control_plane_binaries: Path, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[ControlPlane]:
+    """etcd and kube-apiserver with Sickbay's kinds, roles and policies, as on a cluster that runs it. Shared, too.
+
+    Product processes act here under their own identities: `agent_token(node)`, `controller_token()`.
+    """
+    with ControlPlane(control_plane_binaries, tmp_path_factory.mktemp("sickbay-controlplane")) as running:
+        install(running)
         yield running

@@ -7,12 +7,14 @@ earlier ones are. Such a sentinel, of each sort, is written, tried until it bite
 
 from __future__ import annotations
 
+import io
+import json
 import threading
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-import yaml
-
+from sickbay.api import crds
 from tests.support.controlplane import ControlPlane
 
 DEPLOY = Path(__file__).resolve().parents[2] / "deploy"
@@ -29,14 +31,26 @@ def apply_file(control_plane: ControlPlane, path: Path) -> None:
 
 def apply_objects(control_plane: ControlPlane, *objects: dict[str, Any]) -> None:
     """Apply manifests given as objects."""
-    _kubectl(control_plane, "apply", "--server-side", "-f", "-", stdin=yaml.safe_dump_all(objects))
+    _kubectl(control_plane, "apply", "--server-side", "-f", "-", stdin=_as_list(objects))
 
 
 def apply_crds(control_plane: ControlPlane, *crds: dict[str, Any]) -> None:
     """Apply CRDs and wait until their kinds are served."""
     apply_objects(control_plane, *crds)
-    names = [f"crd/{crd['metadata']['name']}" for crd in crds]
-    _kubectl(control_plane, "wait", "--for=condition=Established", "--timeout=30s", *names)
+    wait_until_served(control_plane)
+
+
+def wait_until_served(control_plane: ControlPlane) -> None:
+    """Return once the kinds of all CRDs are served."""
+    _kubectl(control_plane, "wait", "--for=condition=Established", "--timeout=30s", "crd", "--all")
+
+
+def install_crds(control_plane: ControlPlane) -> None:
+    """The nine kinds of Sickbay, from the text that `sickbay crds` prints."""
+    text = io.StringIO()
+    crds.write_yaml(text)
+    _kubectl(control_plane, "apply", "--server-side", "-f", "-", stdin=text.getvalue())
+    wait_until_served(control_plane)
 
 
 def install_roles(control_plane: ControlPlane) -> None:
@@ -52,6 +66,13 @@ def install_policies(control_plane: ControlPlane) -> None:
     wait_for_policies(control_plane)
 
 
+def install(control_plane: ControlPlane) -> None:
+    """Everything a cluster with Sickbay has but its processes: kinds, roles, policies in force."""
+    install_crds(control_plane)
+    install_roles(control_plane)
+    install_policies(control_plane)
+
+
 def wait_for_policies(control_plane: ControlPlane) -> None:
     """Return once every policy and binding written so far is in force. Raises RuntimeError when that takes long."""
     apply_objects(control_plane, *_sentinels())
@@ -63,7 +84,7 @@ def wait_for_policies(control_plane: ControlPlane) -> None:
             pause.wait(POLL_SECONDS)
         raise RuntimeError(f"admission policies are not in force after {POLLS * POLL_SECONDS:.0f} s")
     finally:
-        _kubectl(control_plane, "delete", "-f", "-", stdin=yaml.safe_dump_all(_sentinels()))
+        _kubectl(control_plane, "delete", "-f", "-", stdin=_as_list(_sentinels()))
 
 
 def _bites(control_plane: ControlPlane) -> bool:
@@ -131,6 +152,11 @@ def _sentinels() -> list[dict[str, Any]]:
             "spec": {"policyName": SENTINEL},
         },
     ]
+
+
+def _as_list(objects: Sequence[dict[str, Any]]) -> str:
+    """JSON, which kubectl reads as it is meant: to its YAML a plain `n` is a boolean."""
+    return json.dumps({"apiVersion": "v1", "kind": "List", "items": list(objects)})
 
 
 def _kubectl(control_plane: ControlPlane, *arguments: str, stdin: str = "") -> None:
