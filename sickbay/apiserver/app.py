@@ -31,6 +31,10 @@ MAX_BODY = 3 * 1024 * 1024
 """Bytes; kube-apiserver's limit on a request's body."""
 
 
+PAGE_NOT_FOUND = Answer(404, b"404 page not found\n", content_type=b"text/plain; charset=utf-8")
+"""Outside the groups that are served the real server answers without a Status; a client must bear it."""
+
+
 class ApiServer:
     """Serves a store. `tokens` maps bearer tokens to identities.
 
@@ -70,7 +74,9 @@ class ApiServer:
         if target is None:
             return self._document(call)
         view = self.store.resources.find(target.group, target.version, target.plural)
-        if view is None or bool(target.namespace) > view.type.namespaced:
+        if view is None and target.version not in discovery.group_versions(self.store.resources).get(target.group, ()):
+            return PAGE_NOT_FOUND
+        if view is None or (target.namespace and not view.type.namespaced):
             raise no_such_path()
         return dispatch(self.store, ResourceCall(call, target, view))
 
@@ -81,9 +87,7 @@ class ApiServer:
         if call.path == "/version":
             return json_answer(200, version_document())
         found = discovery.answer(self.store.resources, call)
-        if found is None:
-            raise no_such_path()
-        return found
+        return PAGE_NOT_FOUND if found is None else found
 
     async def _stream(self, answer: WatchStream, receive: Receive, send: Send) -> None:
         feed = WatchFeed(self.store, answer.watch)

@@ -90,3 +90,11 @@ def decode(body: bytes, *, yaml_allowed: bool = False) -> Any:
         return yaml.safe_load(body) if yaml_allowed else msgspec.json.decode(body)
     except (msgspec.DecodeError, yaml.YAMLError, UnicodeDecodeError) as error:
         raise bad_request(f"the request body cannot be read: {error}") from None
+
+
+def decode_patch(call: Call) -> Any:
+    """Raises StatusError(400)."""
+    try:
+        return msgspec.json.decode(call.body)
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise bad_request(f"error decoding patch: {error}") from None

@@ -86,12 +86,24 @@ def _name(obj: Obj, now: datetime) -> str:
     return str(obj["metadata"]["name"])
 
 
-NAME = Column("Name", "string", _name, format="name", description="Name must be unique within a namespace.")
+_NAME_TEXT = (
+    "Name must be unique within a namespace. Is required when creating resources, although some resources may allow a"
+    " client to request the generation of an appropriate name automatically. Name is primarily intended for creation"
+    " idempotence and configuration definition. Cannot be updated. More info:"
+    " https://kubernetes.io/docs/concepts/overview/working-with-objects/names#names"
+)
+_AGE_TEXT = (
+    "CreationTimestamp is a timestamp representing the server time when this object was created. It is not guaranteed"
+    " to be set in happens-before order across separate operations. Clients may not set this value. It is represented"
+    " in RFC3339 form and is in UTC.\n\nPopulated by the system. Read-only. Null for lists. More info:"
+    " https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#metadata"
+)
+NAME = Column("Name", "string", _name, format="name", description=_NAME_TEXT)
 AGE = Column(
     "Age",
     "string",
     _age,
-    description="CreationTimestamp is a timestamp representing the server time when this object was created.",
+    description=_AGE_TEXT,
 )
 CREATED_AT = Column("Created At", "date", lambda obj, now: obj["metadata"].get("creationTimestamp"))
 
@@ -113,7 +125,7 @@ def _custom_column(column: Obj) -> Column:
         kind,
         cell,
         format=column.get("format", ""),
-        description=column.get("description", ""),
+        description=column.get("description") or f"Custom resource definition column (in JSONPath format): {path}",
         priority=column.get("priority", 0),
     )
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from sickbay.api import structural
 from sickbay.apiserver.errors import Cause, Obj
 from sickbay.apiserver.metadata import invalid_value, required
 from sickbay.apiserver.resources import ResourceType
@@ -107,13 +108,25 @@ class CustomResource:
 
 
 class CustomStrategy(Strategy):
-    """Objects of a definition: generation counts everything but metadata (and status, where it is a subresource)."""
+    """Objects of a definition: pruned, defaulted and judged by its schema.
+
+    The generation counts every change but those of metadata (and of status, where it is a subresource).
+    """
 
     generation = True
+    unconditional = False
 
     def __init__(self, custom: CustomResource) -> None:
         self.custom = custom
         self.has_status = "status" in (custom.version.get("subresources") or {})
+
+    def prepare_create(self, obj: Obj, store: Store) -> None:
+        super().prepare_create(obj, store)
+        shape(obj, {}, self.custom.schema)
+
+    def prepare_update(self, new: Obj, old: Obj) -> None:
+        super().prepare_update(new, old)
+        shape(new, old, self.custom.schema)
 
     def prepare_status(self, new: Obj, old: Obj) -> None:
         """Only `status` is taken: not even metadata can be changed through the status endpoint."""
@@ -125,11 +138,26 @@ class CustomStrategy(Strategy):
             new.pop("status", None)
         else:
             new["status"] = status
+        shape(new, old, self.custom.schema)
 
     def changes_generation(self, new: Obj, old: Obj) -> bool:
         ignored = {"metadata", "status"} if self.has_status else {"metadata"}
         fields = (new.keys() | old.keys()) - ignored
         return any(new.get(field) != old.get(field) for field in fields)
+
+    def validate(self, new: Obj, old: Obj | None, subresource: str) -> list[Cause]:
+        found = structural.validate(self.custom.schema, new, old)
+        return [Cause(violation.reason, violation.message, violation.path or "<nil>") for violation in found]
+
+
+def shape(new: Obj, old: Obj, schema: Obj) -> None:
+    """Prune and default what changed; parts shared with the stored version are in shape already."""
+    kept = {key: value for key, value in new.items() if key in old and value is old[key]}
+    changed = {key: value for key, value in new.items() if key not in kept}
+    shaped = structural.default(schema, structural.prune(schema, changed))
+    for key in changed.keys() - shaped.keys():
+        del new[key]
+    new.update({key: value for key, value in shaped.items() if key not in kept})
 
 
 def resource_type(definition: Obj) -> ResourceType:

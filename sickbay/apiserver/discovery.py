@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from sickbay.apiserver.calls import Answer, Call, encode, json_answer
-from sickbay.apiserver.errors import Obj, no_such_path
+from sickbay.apiserver.errors import Obj
 from sickbay.apiserver.resources import Registry, Served
 
 AGGREGATED = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
@@ -40,7 +40,7 @@ REVIEWS = (
 
 
 def answer(registry: Registry, call: Call) -> Answer | None:
-    """The document at a discovery path; None for other paths. Raises StatusError(404) for unknown groups."""
+    """The document at a discovery path; None for other paths and unknown groups."""
     parts = call.path.strip("/").split("/")
     match parts:
         case ["api"]:
@@ -48,13 +48,17 @@ def answer(registry: Registry, call: Call) -> Answer | None:
         case ["apis"]:
             return _aggregated(registry, core=False) if _wants_aggregated(call) else json_answer(200, _groups(registry))
         case ["api", "v1"]:
-            return json_answer(200, _resources(registry, "", "v1"))
+            return _document(_resources(registry, "", "v1"))
         case ["apis", group]:
-            return json_answer(200, _group(registry, group))
+            return _document(_group(registry, group))
         case ["apis", group, version]:
-            return json_answer(200, _resources(registry, group, version))
+            return _document(_resources(registry, group, version))
         case _:
             return None
+
+
+def _document(found: Obj | None) -> Answer | None:
+    return None if found is None else json_answer(200, found)
 
 
 def _wants_aggregated(call: Call) -> bool:
@@ -92,10 +96,10 @@ def _groups(registry: Registry) -> Obj:
     return {"kind": "APIGroupList", "apiVersion": "v1", "groups": groups}
 
 
-def _group(registry: Registry, group: str) -> Obj:
+def _group(registry: Registry, group: str) -> Obj | None:
     versions = group_versions(registry).get(group)
     if not versions or not group:
-        raise no_such_path()
+        return None
     return {"kind": "APIGroup", "apiVersion": "v1", **_group_document(group, versions)}
 
 
@@ -103,11 +107,11 @@ def _served(registry: Registry, group: str, version: str) -> list[Served]:
     return [served for served in registry.served() if (served.group, served.version) == (group, version)]
 
 
-def _resources(registry: Registry, group: str, version: str) -> Obj:
+def _resources(registry: Registry, group: str, version: str) -> Obj | None:
     served = _served(registry, group, version)
     reviews = [entry for entry in REVIEWS if entry[:2] == (group, version)]
     if not served and not reviews:
-        raise no_such_path()
+        return None
     resources = [entry for one in served for entry in _resource_entries(one)]
     resources += [
         {"name": plural, "singularName": kind.lower(), "namespaced": False, "kind": kind, "verbs": ["create"]}

@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from sickbay.apiserver import store as storing
-from sickbay.apiserver.calls import Answer, ResourceCall, decode, decode_body, encode, json_answer
+from sickbay.apiserver import subresources
+from sickbay.apiserver.calls import Answer, ResourceCall, decode_body, decode_patch, encode
 from sickbay.apiserver.deletion import Deleted
 from sickbay.apiserver.errors import (
     Obj,
@@ -16,6 +17,8 @@ from sickbay.apiserver.errors import (
     no_such_path,
     unsupported_media_type,
 )
+from sickbay.apiserver.fieldvalidation import Headers, check_fields
+from sickbay.apiserver.identity import check_identity
 from sickbay.apiserver.listing import Page, selection
 from sickbay.apiserver.protobuf import delete_options, is_protobuf
 from sickbay.apiserver.reading import list_json, object_json
@@ -31,77 +34,26 @@ PATCH_TYPES = {
 def create(store: Store, request: ResourceCall) -> Answer:
     target, call = request.target, request.call
     if target.name:
-        return _subresource(store, request)
-    obj = _inward(request, decode_body(call))
+        return subresources.create(store, request)
+    obj, warnings = _inward(request, decode_body(call))
     if request.view.check_new is not None and (causes := request.view.check_new(obj)):
-        raise invalid(
-            request.view.type.kind, request.view.type.group, (obj.get("metadata") or {}).get("name", ""), causes
-        )
+        name = (obj.get("metadata") or {}).get("name", "")
+        raise invalid(request.view.type.kind, request.view.type.group, name, causes)
     new = store.create(request.key, obj, target.namespace, caller=call.caller, dry_run=call.query.dry_run())
-    return Answer(201, object_json(store, request.view, new))
+    return Answer(201, object_json(store, request.view, new), warnings)
 
 
-def _inward(request: ResourceCall, obj: Obj) -> Obj:
-    """The object in its stored form; a body without kind or apiVersion is taken to be of the path's."""
+def _inward(request: ResourceCall, obj: Obj) -> tuple[Obj, Headers]:
+    """The object in its stored form, and warnings. Raises StatusError where it is not what the path names."""
     view = request.view
-    for field, expected in (("kind", view.type.kind), ("apiVersion", view.api_version)):
-        given = obj.setdefault(field, expected)
-        if given != expected:
-            raise bad_request(
-                f'{obj.get("kind")} in version "{obj.get("apiVersion", view.api_version)}" cannot be handled as a'
-                f" {view.type.kind}: the path names {view.type.kind} in version {view.api_version}"
-            )
+    check_identity(view, obj)
+    warnings = check_fields(request.call.query, view, obj)
     if view.native:
-        return obj
-    return {**view.inward(obj), "apiVersion": view.type.api_version}
+        return obj, warnings
+    return {**view.inward(obj), "apiVersion": view.type.api_version}, warnings
 
 
-def _subresource(store: Store, request: ResourceCall) -> Answer:
-    target = request.target
-    name = f"{request.key}/{target.subresource}"
-    if target.subresource not in request.view.type.subresources:
-        raise no_such_path() if target.subresource else method_not_allowed()
-    if name == "pods/eviction":
-        return _evict(store, request)
-    if name == "pods/binding":
-        return _bind(store, request)
-    raise method_not_allowed()
-
-
-def _evict(store: Store, request: ResourceCall) -> Answer:
-    call, target = request.call, request.target
-    body = decode_body(call)
-    given = (body.get("metadata") or {}).get("name", "")
-    if given and given != target.name:
-        raise bad_request("name in URL does not match name in Eviction object")
-    options = body.get("deleteOptions") or {}
-    preconditions = options.get("preconditions") or {}
-    store.evict(
-        target.name,
-        target.namespace,
-        uid=preconditions.get("uid") or "",
-        resource_version=preconditions.get("resourceVersion") or "",
-        grace=options.get("gracePeriodSeconds"),
-        caller=call.caller,
-        dry_run=call.query.dry_run() or bool(options.get("dryRun")),
-    )
-    return json_answer(201, {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "code": 201})
-
-
-def _bind(store: Store, request: ResourceCall) -> Answer:
-    target = request.target
-    body = decode_body(request.call)
-    if (body.get("metadata") or {}).get("name", "") != target.name:
-        raise bad_request("name in URL does not match name in Binding object")
-    node = (body.get("target") or {}).get("name", "")
-    if not node:
-        raise bad_request("target.name: Required value: the name of the node")
-    uid = (body.get("metadata") or {}).get("uid") or ""
-    store.bind(target.name, target.namespace, node, uid=uid, caller=request.call.caller)
-    return json_answer(201, {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "code": 201})
-
-
-def _check_subresource(request: ResourceCall, verb: str) -> None:
+def _check_subresource(request: ResourceCall) -> None:
     subresource = request.target.subresource
     if not subresource:
         return
@@ -113,8 +65,8 @@ def _check_subresource(request: ResourceCall, verb: str) -> None:
 
 def update(store: Store, request: ResourceCall) -> Answer:
     call, target = request.call, request.target
-    _check_subresource(request, "update")
-    obj = _inward(request, decode_body(call))
+    _check_subresource(request)
+    obj, warnings = _inward(request, decode_body(call))
     meta = obj.setdefault("metadata", {})
     name = meta.setdefault("name", target.name)
     if name != target.name:
@@ -123,21 +75,24 @@ def update(store: Store, request: ResourceCall) -> Answer:
     absent = store.find(request.key, target.name, target.namespace) is None
     if absent and request.view.type.strategy.create_on_update and not target.subresource:
         new = store.create(request.key, obj, target.namespace, **options)
-        return Answer(201, object_json(store, request.view, new))
+        return Answer(201, object_json(store, request.view, new), warnings)
     new = store.update(request.key, obj, target.namespace, subresource=target.subresource, **options)
-    return Answer(200, object_json(store, request.view, new))
+    return Answer(200, object_json(store, request.view, new), warnings)
 
 
 def patch(store: Store, request: ResourceCall) -> Answer:
     call, target = request.call, request.target
-    _check_subresource(request, "patch")
+    _check_subresource(request)
     kind = PATCH_TYPES.get(call.content_type)
     if kind is None:
         raise unsupported_media_type(tuple(PATCH_TYPES))
+    body = decode_patch(call)
+    # What a JSON patch adds is seen only once it is applied; there unknown fields are dropped without a word.
+    warnings = check_fields(call.query, request.view, body) if isinstance(body, dict) else ()
     new = store.patch(
         request.key,
         target.name,
-        decode(call.body),
+        body,
         kind,
         target.namespace,
         subresource=target.subresource,
@@ -145,7 +100,7 @@ def patch(store: Store, request: ResourceCall) -> Answer:
         dry_run=call.query.dry_run("PatchOptions"),
         view=request.view,
     )
-    return Answer(200, object_json(store, request.view, new))
+    return Answer(200, object_json(store, request.view, new), warnings)
 
 
 def _delete_options(request: ResourceCall) -> Obj:
