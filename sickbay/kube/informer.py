@@ -133,7 +133,7 @@ class Informer(Generic[T]):
         A leader calls it before its first decision; the watch goes on meanwhile. Raises ApiError when the list cannot
         be had.
         """
-        before = self.store.horizon
+        before = self.store.newest
         listing = await self._client.list(self.kind, self._namespace, self._labels, self._fields)
         kept = [key for key in map(_named, listing.malformed) if key is not None]
         if len(kept) < len(listing.malformed):

@@ -46,6 +46,8 @@ class Store(Generic[T]):
         self._functions = dict(indexes or {})
         self._indexes: dict[str, dict[str, dict[Key, None]]] = {name: {} for name in self._functions}
         self.horizon = 0
+        self.newest = 0
+        """The highest version ever seen; of our own writes it may lie beyond the horizon."""
 
     def __len__(self) -> int:
         return len(self._objects)
@@ -89,8 +91,9 @@ class Store(Generic[T]):
 
     def advance(self, version: int | None) -> None:
         """All changes up to this version are in the store now."""
-        if version is not None and version > self.horizon:
-            self.horizon = version
+        if version is not None:
+            self.horizon = max(self.horizon, version)
+            self.newest = max(self.newest, version)
 
     def replace(self, items: Iterable[T], version: int | None, keep: Iterable[Key] = ()) -> Comparison[T]:
         """Take in a complete list as of `version`. `keep` names objects that exist although they are not in `items`.
@@ -134,6 +137,7 @@ class Store(Generic[T]):
         """Take a list as the whole truth, also where it is older: the server's history has been rewound."""
         comparison: Comparison[T] = Comparison()
         present = set(keep)
+        self.newest = 0
         for obj in items:
             key = key_of(obj)
             present.add(key)
@@ -146,6 +150,7 @@ class Store(Generic[T]):
             self._drop(key, old)
             comparison.changes.append(Change(old, None))
         self.horizon = version or 0
+        self.newest = max(self.newest, self.horizon)
         return comparison
 
     def _news(self, old: T | None, new: T) -> bool:
@@ -173,6 +178,7 @@ class Store(Generic[T]):
         if old is not None:
             self._unindex(key, old)
         self._objects[key] = new
+        self.newest = max(self.newest, version_of(new) or 0)
         for name, function in self._functions.items():
             for value in function(new):
                 self._indexes[name].setdefault(value, {})[key] = None
