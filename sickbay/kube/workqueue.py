@@ -142,6 +142,7 @@ class WorkQueue(Generic[K]):
         finally:
             if self._alarm is not None:
                 self._alarm.cancel()
+                await asyncio.wait([self._alarm])
 
     async def _serve(self, reconcile: Reconcile[K]) -> None:
         while True:
