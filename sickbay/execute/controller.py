@@ -114,6 +114,11 @@ class ExecuteController:
             group.create_task(self._recorder.run())
             group.create_task(self._elector.run(self._lead))
 
+    def awaited(self) -> list[str]:
+        """What start-up still waits for, for a readiness probe. A replica that does not lead is ready too."""
+        informers = (self._nodes, self._repairs, self._pools)
+        return [f"the list of {i.kind.plural}" for i in informers if not i.synced.is_set()]
+
     def is_leader(self) -> bool:
         return self._elector.is_leader()
 

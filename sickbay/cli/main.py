@@ -1,0 +1,60 @@
+"""The command `sickbay`.
+
+Subcommands are imported when they are called, so that `sickbay decode` on a host needs no Kubernetes client. An error
+that a user can do something about is printed as one line; a traceback is a bug.
+"""
+
+from __future__ import annotations
+
+import importlib
+import sys
+
+import click
+
+from sickbay import __version__
+
+COMMANDS = {
+    "agent": ("sickbay.cli.agent", "agent"),
+    "controller": ("sickbay.cli.controller", "controller"),
+    "crds": ("sickbay.cli.crds", "crds"),
+    "decode": ("sickbay.detect.decode_command", "decode"),
+    "demo": ("sickbay.cli.demo", "demo"),
+    "test": ("sickbay.sim.scenario.command", "test"),
+}
+
+
+class LazyGroup(click.Group):
+    """A group that knows the names of its commands and loads one when it is asked for."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return sorted(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name not in COMMANDS:
+            return None
+        module, attribute = COMMANDS[cmd_name]
+        command = getattr(importlib.import_module(module), attribute)
+        assert isinstance(command, click.Command)
+        return command
+
+
+@click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(__version__, prog_name="sickbay")
+def cli() -> None:
+    """Self-healing for GPU training clusters."""
+
+
+def main() -> None:
+    """Entry point. Exit codes: 0 done, 1 failed, 2 wrong usage, 130 interrupted."""
+    try:
+        cli.main(prog_name="sickbay", standalone_mode=False)
+    except click.exceptions.Abort:
+        click.echo("interrupted", err=True)
+        sys.exit(130)
+    except click.ClickException as error:
+        error.show()
+        sys.exit(error.exit_code)
+    except click.exceptions.Exit as leaving:
+        sys.exit(leaving.exit_code)
+    except KeyboardInterrupt:
+        sys.exit(130)
