@@ -1,7 +1,30 @@
-"""One function per component: from a process of the simulation to the running component."""
+"""One function per component: from a process of the simulation to the running component.
+
+Imports are late: a world that runs no agent loads none of it.
+"""
 
 from __future__ import annotations
 
-from sickbay.sim.components import Main
+from sickbay.sim.components import NAMESPACE, Main, Outside
+from sickbay.sim.process import Running
 
-BUILDERS: dict[str, Main] = {}
+
+async def decide(running: Running, outside: Outside) -> None:
+    from sickbay.decide.controller import DecideController, DecideOptions
+
+    options = DecideOptions(identity=running.identity, namespace=NAMESPACE, **outside.settings.options_of("decide"))
+    await DecideController(running.client, running.clock, running.randomness, options, running.registry).run()
+
+
+async def execute(running: Running, outside: Outside) -> None:
+    from sickbay.execute.controller import ExecuteController, ExecuteOptions
+    from sickbay.execute.governor import Limits
+
+    governor = Limits() if outside.settings.governor else Limits(0, 0)
+    chosen = {"governor": governor, **outside.settings.options_of("execute")}
+    options = ExecuteOptions(identity=running.identity, namespace=NAMESPACE, **chosen)
+    providers = outside.providers(running)
+    await ExecuteController(running.client, running.clock, running.randomness, providers, options).run()
+
+
+BUILDERS: dict[str, Main] = {"decide": decide, "execute": execute}

@@ -37,6 +37,9 @@ class Settings:
     options: dict[str, dict[str, Any]] = field(default_factory=dict)
     """Options by component, over the defaults of its options class."""
 
+    def options_of(self, component: str) -> dict[str, Any]:
+        return self.options.get(component, {})
+
 
 @dataclass(slots=True)
 class Outside:
@@ -52,7 +55,9 @@ Main = Callable[[Running, Outside], Coroutine[Any, Any, None]]
 
 def available() -> tuple[str, ...]:
     """The components that this version has."""
-    return tuple(name for name in COMPONENTS if _exists(_MODULES[name]))
+    from sickbay.sim.builders import BUILDERS
+
+    return tuple(name for name in COMPONENTS if name in BUILDERS and _exists(_MODULES[name]))
 
 
 def _exists(module: str) -> bool:

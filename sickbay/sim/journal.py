@@ -69,16 +69,22 @@ class Journal:
     calls: list[Call] = field(default_factory=list)
     writes: list[Written] = field(default_factory=list)
     messages: list[Message] = field(default_factory=list)
-    on_action: list[Callable[[Action], Any]] = field(default_factory=list)
+    on_change: list[Callable[[], None]] = field(default_factory=list)
+    """Told of each act, call and message; writes are told of by the store."""
 
     def act(self, kind: str, node: str, **more: Any) -> None:
         action = Action(kind, node, **{"at": self.now(), **more})
         self.actions.append(action)
-        for listener in self.on_action:
-            listener(action)
+        self._tell()
 
     def call(self, call: str, answer: str, node: str, key: str = "") -> None:
         self.calls.append(Call(call, answer, node, self.now(), key))
+        self._tell()
 
     def message(self, channel: str, category: str, node: str, text: str) -> None:
         self.messages.append(Message(channel, category, node, text, self.now()))
+        self._tell()
+
+    def _tell(self) -> None:
+        for listener in list(self.on_change):
+            listener()

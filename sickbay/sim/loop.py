@@ -51,19 +51,27 @@ class _Ready:
 
     def __init__(self, randomness: Randomness | None) -> None:
         self._randomness = randomness
+        self._first: deque[asyncio.Handle] = deque()
         self._tasks: list[asyncio.Handle] = []
         self._plain: deque[asyncio.Handle] = deque()
 
     def __len__(self) -> int:
-        return len(self._tasks) + len(self._plain)
+        return len(self._first) + len(self._tasks) + len(self._plain)
 
     def append(self, handle: asyncio.Handle) -> None:
-        if self._randomness is not None and _task_of(handle) is not None:
+        if isinstance(handle, _Timer) and handle.first:
+            self._first.append(handle)
+        elif self._randomness is not None and _task_of(handle) is not None:
             self._tasks.append(handle)
         else:
             self._plain.append(handle)
 
+    def put_first(self, handle: asyncio.Handle) -> None:
+        self._first.append(handle)
+
     def popleft(self) -> asyncio.Handle:
+        if self._first:
+            return self._first.popleft()
         if not self._tasks:
             return self._plain.popleft()
         choices = len(self._tasks) + (1 if self._plain else 0)
@@ -77,6 +85,7 @@ class _Ready:
         return taken
 
     def clear(self) -> None:
+        self._first.clear()
         self._tasks.clear()
         self._plain.clear()
 
@@ -93,6 +102,8 @@ class _Timer(asyncio.TimerHandle):
     def __init__(self, place: int, *args: Any) -> None:
         super().__init__(*args)
         self._place = place
+        self.first = False
+        """Goes before everything else of its moment."""
 
     def __lt__(self, other: object) -> bool:
         if not isinstance(other, _Timer):
@@ -122,7 +133,8 @@ class VirtualLoop(base_events.BaseEventLoop):
         self._steps = 0
         self._timers = 0
         self._clock_resolution = _RESOLUTION
-        self._ready = _Ready(None if seed is None else Randomness(seed))
+        self._queue = self._ready = _Ready(None if seed is None else Randomness(seed))
+        self._at_rest: list[Callable[[], None]] = []
         self._selector = _NoSelector(self)
 
     def time(self) -> float:
@@ -130,6 +142,11 @@ class VirtualLoop(base_events.BaseEventLoop):
         return self._now
 
     def _wait(self, timeout: float | None) -> None:
+        if timeout != 0 and self._at_rest:
+            waiting, self._at_rest = self._at_rest, []
+            for callback in waiting:
+                callback()
+            return
         if timeout is None:
             raise DeadlockError("nothing can run and no timer is set; " + _describe(asyncio.all_tasks(self)))
         if timeout > 0 and self._scheduled:
@@ -151,6 +168,20 @@ class VirtualLoop(base_events.BaseEventLoop):
         heapq.heappush(self._scheduled, timer)
         timer._scheduled = True  # type: ignore[attr-defined]
         return timer
+
+    def call_first(self, callback: Callable[[], None]) -> None:
+        """Run `callback` at this moment before anything that is ready, after others that came this way."""
+        self._queue.put_first(asyncio.Handle(callback, [], self))
+
+    def call_first_at(self, when: float, callback: Callable[[], None]) -> None:
+        """Run `callback` at that moment before anything else of it, in the order of these calls."""
+        timer = self.call_at(when, callback)
+        assert isinstance(timer, _Timer)
+        timer.first = True
+
+    def call_at_rest(self, callback: Callable[[], None]) -> None:
+        """Run `callback` when nothing more can happen at this moment, just before time moves on."""
+        self._at_rest.append(callback)
 
     def _process_events(self, event_list: list[Any]) -> None:
         """There are none."""

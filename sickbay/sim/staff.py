@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from sickbay.providers.agent_tasks import AgentTasks
 from sickbay.providers.base import Provider
 from sickbay.sim.builders import BUILDERS
 from sickbay.sim.cloud import FakeProvider
@@ -31,7 +32,10 @@ class Staff:
         world.fleet.on_machine.append(self._joined)
 
     def _providers(self, running: Running) -> dict[str, Provider]:
-        return {"fake": FakeProvider(self._world.cloud, running.clock)}
+        return {
+            "fake": FakeProvider(self._world.cloud, running.clock),
+            "agent": AgentTasks(running.client, running.clock),
+        }
 
     def start(self, components: tuple[str, ...], replicas: int) -> None:
         """Raises LookupError for a component that this version does not have."""
@@ -79,6 +83,18 @@ class Staff:
             if node not in self._agents:
                 raise LookupError(f"no agent on node {node!r}")
         return [self._agents[node] for node in nodes or self._agents]
+
+    def metric(self, name: str, labels: dict[str, str]) -> float:
+        """The sum of the series of that name which carry all these labels, over all running processes."""
+        total = 0.0
+        for process in self.everybody():
+            if process.running is None:
+                continue
+            for family in process.running.registry.collect():
+                for sample in family.samples:
+                    if sample.name == name and labels.items() <= sample.labels.items():
+                        total += sample.value
+        return total
 
     def everybody(self) -> list[Process]:
         return [*(p for processes in self._controllers.values() for p in processes), *self._agents.values()]

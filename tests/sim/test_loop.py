@@ -192,6 +192,29 @@ def test_the_outside_world_is_refused():
             run_virtual(attempt)
 
 
+@pytest.mark.parametrize("seed", range(5))
+def test_what_goes_first_goes_before_every_task_of_the_moment_and_what_waits_for_rest_after_them(seed):
+    async def main(loop: VirtualLoop) -> list[str]:
+        order: list[str] = []
+
+        async def works() -> None:
+            await LoopClock(loop).sleep(5)
+            for _ in range(3):
+                order.append("task")
+                await LoopClock(loop).sleep(0)
+
+        tasks = [loop.create_task(works()) for _ in range(3)]
+        loop.call_at(5, lambda: loop.call_at_rest(lambda: order.append("rest")))
+        loop.call_first_at(5, lambda: order.append("first"))
+        loop.call_first_at(5, lambda: loop.call_first(lambda: order.append("third")))
+        loop.call_first_at(5, lambda: order.append("second"))
+        await asyncio.gather(*tasks)
+        await LoopClock(loop).sleep(1)
+        return order
+
+    assert run_virtual(main, seed=seed) == ["first", "second", "third", *["task"] * 9, "rest"]
+
+
 def test_a_skewed_clock_shifts_wall_time_and_never_durations():
     async def main(loop: VirtualLoop) -> None:
         ahead = LoopClock(loop, skew=600)

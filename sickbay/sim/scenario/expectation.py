@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from sickbay.api.cel import CelError
 from sickbay.sim.scenario.document import Reader
+from sickbay.sim.scenario.judgement import check
 
 FORMS = ("by", "at", "always", "never", "count")
 
@@ -40,6 +42,16 @@ class Expectation:
         return f"{self.form}{window}: {self.text}"
 
 
+def expression(reader: Reader, key: str, boolean: bool = True) -> str:
+    """The CEL expression under `key`, which must compile and be a condition (or else a list)."""
+    text = reader.text(key)
+    try:
+        check(text, boolean)
+    except CelError as error:
+        raise reader.error(key, f"{text!r}: {error}") from None
+    return text
+
+
 def read_expectation(reader: Reader) -> Expectation:
     given = [form for form in FORMS if reader.has(form)]
     if len(given) != 1:
@@ -47,8 +59,8 @@ def read_expectation(reader: Reader) -> Expectation:
     form = given[0]
     place = {"file": reader.mapping.file, "line": reader.mapping.line}
     if form == "count":
-        return Expectation(form, reader.text("count"), wanted=reader.integer("is"), **place)  # type: ignore[arg-type]
-    text = reader.text("that")
+        return Expectation(form, expression(reader, "count", boolean=False), wanted=reader.integer("is"), **place)  # type: ignore[arg-type]
+    text = expression(reader, "that")
     if form in ("by", "at"):
         return Expectation(form, text, start=reader.seconds(form), **place)  # type: ignore[arg-type]
     if not reader.boolean(form, True):

@@ -6,6 +6,7 @@ import re
 from dataclasses import dataclass
 
 from sickbay.sim.scenario.document import Reader
+from sickbay.sim.scenario.expectation import expression
 from sickbay.sim.scenario.injections import INJECTIONS, Act
 
 WRITERS = ("agent", "decide", "execute", "recover", "notify", "convert", "sickbay")
@@ -70,7 +71,7 @@ def _read_trigger(reader: Reader) -> Trigger:
             raise reader.error("after", "goes with when")
         return Trigger(at=reader.seconds("at"))
     if given[0] == "when":
-        return Trigger(when=reader.text("when"), after=after)
+        return Trigger(when=expression(reader, "when"), after=after)
     before = reader.nested("before")
     assert before is not None
     trigger = Trigger(write=before.text("write"), by=before.choice("by", WRITERS, "sickbay"))

@@ -1,0 +1,396 @@
+"""What must hold at every step of every run, whoever wrote the scenario and whatever goes wrong in it.
+
+A model of the world stands beside the controllers: it believes nothing they say of themselves where it can see for
+itself. It is told of every write and every destructive act, and notes what breaks a rule:
+
+* caps hold; no slot is taken while the breaker is open
+* no gated step runs without its own approval, given by somebody else after we asked
+* no return without a passed validation, except a person's cancel and the rollback before Repair
+* no disruption budget is broken; no pod is evicted outside a drain
+* no foreign cordon, taint, label or annotation is touched
+* at most one destructive act per attempt, none for a repair that has ended, none on another node of the same name
+* every open wait has a deadline
+* after the end the node equals the node before
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import msgspec
+
+from sickbay.api import names, quantity
+from sickbay.api.actions import ACTIONS
+from sickbay.api.node_repair import NodeRepair
+from sickbay.api.words import ENDED, Outcome, Phase, Step, StepState
+from sickbay.apiserver.errors import Obj
+from sickbay.apiserver.selectors import selector_matches
+from sickbay.apiserver.writes import Write
+from sickbay.sim.hand import BUDGETS, NODES, POOLS, REPAIRS, condition_of, labels_of
+from sickbay.sim.history import KUBERNETES_TAINTS, OURS, Marks, marks_of
+from sickbay.sim.journal import Action
+from sickbay.sim.world import World
+
+WAITS = (Phase.WAITING_APPROVAL, Phase.WAITING_SLOT, Phase.WAITING_JOB, Phase.RUNNING, Phase.PARKED, Phase.NEEDS_HUMAN)
+KUBERNETES = ("system:node:", "system:serviceaccount:kube-system:", "system:kube-")
+OWN_KEYS = (names.QUARANTINE, names.INQUIRY, names.ISOLATE, names.CHANGED_BY)
+FINDINGS = (names.DEVICES,)
+"""The agent's own report, which follows the faults and not the repair."""
+SHARED_KEYS = (names.SCALE_DOWN_DISABLED, names.DO_NOT_DISRUPT)
+"""Ours while we hold a node; what stood there before comes back."""
+OUR_TAINTS = (names.QUARANTINE, "node.kubernetes.io/out-of-service")
+
+
+@dataclass(frozen=True, slots=True)
+class Violation:
+    at: float
+    text: str
+
+
+@dataclass(slots=True)
+class _Node:
+    """What the model knows of one Node, by UID."""
+
+    before: Marks
+    """The marks it would have without us: as they were when we came, and what others changed since."""
+    asked: dict[str, tuple[str, int]] = field(default_factory=dict)
+    """Repair UID and attempt of the open question, by step."""
+    person_uncordoned: bool = False
+
+
+class Invariants:
+    """Watches one world. `violations` is empty as long as all is well; each kind of breach is noted once per object."""
+
+    def __init__(self, world: World) -> None:
+        self._world = world
+        self.violations: list[Violation] = []
+        self._noted: set[str] = set()
+        self._nodes: dict[str, _Node] = {}
+        self._approved: set[tuple[str, str, int]] = set()
+        self._repair_begun: set[str] = set()
+        self._acts: Counter[str] = Counter()
+        self._judged = 0
+        world.store.after_write(self._after_write)
+        world.journal.on_change.append(self._judge_acts)
+
+    def _break(self, text: str) -> None:
+        if text not in self._noted:
+            self._noted.add(text)
+            self.violations.append(Violation(self._world.loop.time(), text))
+
+    def _after_write(self, write: Write) -> None:
+        self._judge_acts()
+        if write.old is write.new:
+            return
+        if write.resource == NODES:
+            self._node_written(write)
+        elif write.resource == REPAIRS:
+            self._repair_written(write)
+        elif write.resource == POOLS and write.old is not None and write.new is not None:
+            self._pool_written(write.old, write.new)
+
+    # --- nodes
+
+    def _node_written(self, write: Write) -> None:
+        if write.new is None:
+            return
+        known = self._nodes.setdefault(write.new["metadata"]["uid"], _Node(_foreign(marks_of(write.new))))
+        if write.old is None:
+            return
+        old, new = marks_of(write.old), marks_of(write.new)
+        if write.user not in OURS:
+            self._foreign_hand(write, known, old, new)
+            return
+        self._foreign_untouched(write, old, new)
+        self._asked(write, known, new)
+        before = old.annotations.get(names.QUARANTINE)
+        if before is None and names.QUARANTINE in new.annotations:
+            known.person_uncordoned = False
+            self._capacity(write.new)
+        if before is not None and names.QUARANTINE not in new.annotations:
+            self._returned(write, known, before)
+
+    def _foreign_hand(self, write: Write, known: _Node, old: Marks, new: Marks) -> None:
+        """Somebody else changed the node: that is now part of how it should be without us."""
+        if not write.user.startswith(KUBERNETES):
+            known.before = _moved(known.before, _foreign(old), _foreign(new))
+            known.person_uncordoned |= old.unschedulable and not new.unschedulable
+            known.person_uncordoned |= names.QUARANTINE in old.annotations and names.QUARANTINE not in new.annotations
+        for step, (uid, attempt) in known.asked.items():
+            if _answer(old, step) == "inquiring" and _answer(new, step) == "approved":
+                self._approved.add((uid, step, attempt))
+
+    def _asked(self, write: Write, known: _Node, new: Marks) -> None:
+        text = new.annotations.get(names.INQUIRY)
+        if text is None:
+            known.asked.clear()
+            return
+        inquiry = json.loads(text)
+        step = str(inquiry.get("step", ""))
+        if _answer(new, step) == "inquiring":
+            known.asked[step] = (str(inquiry.get("uid", "")), int(inquiry.get("attempt", 0)))
+
+    def _foreign_untouched(self, write: Write, old: Marks, new: Marks) -> None:
+        node = f"node {write.name}"
+        lost, gained = _foreign(old).taints - new.taints, _foreign(new).taints - old.taints
+        for key, _, effect in sorted(lost):
+            self._break(f"{node}: {write.user_agent} removed the foreign taint {key}:{effect}")
+        for key, _, effect in sorted(gained):
+            self._break(f"{node}: {write.user_agent} added the taint {key}:{effect}, which is not ours")
+        for word, a, b in (
+            ("label", _foreign(old).labels, _foreign(new).labels),
+            ("annotation", _foreign(old).annotations, _foreign(new).annotations),
+        ):
+            for key in sorted(a.keys() | b.keys()):
+                if key not in SHARED_KEYS and a.get(key) != b.get(key):
+                    self._break(f"{node}: {write.user_agent} touched the foreign {word} {key}")
+        if old.unschedulable and not new.unschedulable and self._cordon_was_foreign(old):
+            self._break(f"{node}: {write.user_agent} lifted a cordon that is not ours")
+
+    @staticmethod
+    def _cordon_was_foreign(old: Marks) -> bool:
+        record = json.loads(old.annotations.get(names.QUARANTINE) or "{}")
+        return not record or bool((record.get("prior") or {}).get("unschedulable"))
+
+    def _returned(self, write: Write, known: _Node, text: str) -> None:
+        """Our quarantine was taken away by us: was the node proven well?"""
+        record = json.loads(text)
+        repair = self._repair_by_uid(str(record.get("uid", "")))
+        if repair is None:
+            return
+        validated = repair.status.step(Step.VALIDATE).state == StepState.DONE
+        cancelled = known.person_uncordoned or repair.metadata.deletion_timestamp is not None
+        if validated or cancelled or record["uid"] not in self._repair_begun:
+            return
+        self._break(f"node {write.name} was returned without a passed validation ({repair.metadata.name})")
+
+    # --- caps
+
+    def _pools_of(self, node: Obj) -> list[Obj]:
+        return [
+            pool
+            for pool in self._world.store.list(POOLS)
+            if selector_matches((pool.get("spec") or {}).get("nodeSelector"), labels_of(node))
+        ]
+
+    def _members(self, pool: Obj) -> list[Obj]:
+        selector = (pool.get("spec") or {}).get("nodeSelector")
+        return [node for node in self._world.store.list(NODES) if selector_matches(selector, labels_of(node))]
+
+    def _capacity(self, node: Obj) -> None:
+        """We have just closed a node: are too many of its pools out of service now?"""
+        if not _offers(node):
+            return
+        for pool in self._pools_of(node):
+            members = self._members(pool)
+            out = sum(1 for member in members if _out_of_service(member))
+            limit = quantity.resolve(_limit(pool, "maxUnavailable", "5%"), len(members), at_least=1)
+            if out > limit:
+                self._break(f"pool {pool['metadata']['name']}: {out} nodes out of service, maxUnavailable is {limit}")
+
+    def _parallel(self, repair: NodeRepair) -> None:
+        pool = self._world.store.find(POOLS, repair.spec.pool.name)
+        if pool is None:
+            return
+        same = [r for r in self._repairs() if r.spec.pool.name == repair.spec.pool.name]
+        total = len(self._members(pool))
+        for word, key, usual, least, holds in (
+            ("repairs", "maxParallelRepairs", 1, 1, _repairing),
+            ("validations", "maxParallelValidations", "10%", 4, _validating),
+        ):
+            # A group takes one slot, whatever the number of its members.
+            running = len({r.spec.group.id or r.metadata.uid for r in same if holds(r)})
+            limit = quantity.resolve(_limit(pool, key, usual), total, at_least=least)
+            if running > limit:
+                self._break(f"pool {repair.spec.pool.name}: {running} {word} in parallel, {key} is {limit}")
+
+    def _pool_written(self, old: Obj, new: Obj) -> None:
+        before, after = old.get("status") or {}, new.get("status") or {}
+        if (before.get("breaker") or {}).get("state") != "Open" or (after.get("breaker") or {}).get("state") != "Open":
+            return
+        held = {(slot.get("repair"), slot.get("kind")) for slot in before.get("slots") or ()}
+        for slot in after.get("slots") or ():
+            if slot.get("kind") != "Validate" and (slot.get("repair"), slot.get("kind")) not in held:
+                self._break(f"pool {new['metadata']['name']}: {slot.get('repair')} started while the breaker is open")
+
+    # --- repairs
+
+    def _repairs(self) -> list[NodeRepair]:
+        return [_decode(obj) for obj in self._world.store.list(REPAIRS)]
+
+    def _repair_by_uid(self, uid: str) -> NodeRepair | None:
+        return next((repair for repair in self._repairs() if repair.metadata.uid == uid), None)
+
+    def _repair_written(self, write: Write) -> None:
+        if write.new is None:
+            return
+        old, new = (_decode(write.old) if write.old is not None else None), _decode(write.new)
+        for name in Step:
+            running = new.status.step(name).state == StepState.RUNNING
+            if running and (old is None or old.status.step(name).state != StepState.RUNNING):
+                self._step_began(new, name)
+        if write.user in OURS and new.status.phase in WAITS and not new.status.current.deadline:
+            self._break(f"{new.metadata.name} waits in {new.status.phase} without a deadline")
+        closed = new.status.phase in ENDED and not new.metadata.finalizers
+        if closed and (old is None or old.status.phase not in ENDED or old.metadata.finalizers):
+            self._world.loop.call_at_rest(lambda: self._as_before(new))
+
+    def _step_began(self, repair: NodeRepair, step: str) -> None:
+        uid = repair.metadata.uid
+        if step == Step.REPAIR:
+            self._repair_begun.add(uid)
+        planned = repair.spec.plan.step(step)
+        gate = planned.approval if planned is not None else None
+        if gate is not None and gate.by != "Jobs":
+            attempt = repair.status.current.attempt
+            if (uid, step, attempt) not in self._approved:
+                self._break(f"{repair.metadata.name}: {step} (attempt {attempt}) began without its own approval")
+        if step in (Step.DRAIN, Step.REPAIR, Step.VALIDATE):
+            self._parallel(repair)
+
+    def _as_before(self, repair: NodeRepair) -> None:
+        """The repair is over and holds nothing: nothing of us may be left."""
+        node = self._world.store.find(NODES, repair.spec.node.name)
+        if node is None or node["metadata"]["uid"] != repair.spec.node.uid:
+            return
+        if repair.status.outcome == Outcome.LEFT_QUARANTINED or any(
+            other.spec.node.uid == repair.spec.node.uid and not other.ended for other in self._repairs()
+        ):
+            return
+        name, now = repair.spec.node.name, marks_of(node)
+        for key in sorted({*now.labels, *now.annotations}):
+            if key in OWN_KEYS or _is_approval(key):
+                self._break(f"node {name}: {key} is left behind after {repair.metadata.name}")
+        known = self._nodes[repair.spec.node.uid]
+        for difference in known.before.differences(_foreign(now)):
+            self._break(f"node {name} is not as it was before {repair.metadata.name}: {difference}")
+
+    # --- acts
+
+    def _judge_acts(self) -> None:
+        actions = self._world.journal.actions
+        while self._judged < len(actions):
+            action = actions[self._judged]
+            self._judged += 1
+            if action.kind in ("Evict", "DeletePod"):
+                self._pod_act(action)
+            else:
+                self._machine_act(action)
+
+    def _machine_act(self, action: Action) -> None:
+        what = f"{action.kind} of {action.node} under {action.key or 'no key'}"
+        self._acts[action.key] += 1
+        if not action.key or self._acts[action.key] > 1:
+            self._break(f"{what} came {self._acts[action.key]} times")
+        repair = self._repair_by_uid(action.key.partition("/")[0])
+        if repair is None:
+            return
+        if repair.status.phase in (*ENDED, Phase.CANCELLING):
+            self._break(f"{what}: the repair is {repair.status.phase}")
+        node = self._world.store.find(NODES, action.node)
+        if node is not None and node["metadata"]["uid"] != repair.spec.node.uid:
+            self._break(f"{what}: the node is another one than the repair is for")
+
+    def _pod_act(self, action: Action) -> None:
+        what = f"{action.kind} of pod {action.target} on {action.node}"
+        open_ = [r for r in self._repairs() if r.spec.node.name == action.node and not r.ended]
+        if not any(r.status.step(Step.DRAIN).state == StepState.RUNNING for r in open_):
+            self._break(f"{what}: no drain of that node runs")
+        if action.kind == "DeletePod":
+            self._budget(action, what, open_)
+
+    def _budget(self, action: Action, what: str, repairs: list[NodeRepair]) -> None:
+        """The API server keeps budgets for evictions; a deletion goes around it."""
+        for repair in repairs:
+            drain = repair.spec.plan.step(Step.DRAIN)
+            if drain is not None and drain.options is not None and drain.options.force.allowed:
+                return
+        namespace, _, name = action.target.partition("/")
+        pod = self._world.store.find("pods", name, namespace)
+        if pod is None:
+            return
+        for budget in self._world.store.list(BUDGETS, namespace):
+            selected = selector_matches((budget.get("spec") or {}).get("selector"), labels_of(pod))
+            if selected and not (budget.get("status") or {}).get("disruptionsAllowed"):
+                self._break(f"{what}: its budget {budget['metadata']['name']} allows no disruption")
+
+    def at_end(self) -> None:
+        """The run is over."""
+        self._judge_acts()
+
+
+def _decode(obj: Obj) -> NodeRepair:
+    return msgspec.convert(obj, NodeRepair)
+
+
+def _answer(marks: Marks, step: str) -> str:
+    """The value of the approval label of a step, whatever its prefix."""
+    suffix = f"/{step.lower()}-node"
+    return next((value for key, value in marks.labels.items() if key.endswith(suffix)), "")
+
+
+def _is_approval(key: str) -> bool:
+    return any(key.endswith(f"/{step.lower()}-node") for step in Step)
+
+
+def _foreign(marks: Marks) -> Marks:
+    """Marks without those that are ours to write."""
+    return replace(
+        marks,
+        labels={key: value for key, value in marks.labels.items() if not _is_approval(key)},
+        annotations={k: v for k, v in marks.annotations.items() if k not in OWN_KEYS and k not in FINDINGS},
+        taints=frozenset(t for t in marks.taints if t[0] not in OUR_TAINTS),
+    )
+
+
+def _moved(base: Marks, old: Marks, new: Marks) -> Marks:
+    """`base` with the change from `old` to `new` applied."""
+
+    def mapped(to: dict[str, str], a: dict[str, str], b: dict[str, str]) -> dict[str, str]:
+        changed: dict[str, Any] = {key: b.get(key) for key in a.keys() | b.keys() if a.get(key) != b.get(key)}
+        return {key: value for key, value in {**to, **changed}.items() if value is not None}
+
+    return Marks(
+        mapped(base.labels, old.labels, new.labels),
+        mapped(base.annotations, old.annotations, new.annotations),
+        (base.taints - (old.taints - new.taints)) | (new.taints - old.taints),
+        new.unschedulable if new.unschedulable != old.unschedulable else base.unschedulable,
+    )
+
+
+def _limit(pool: Obj, key: str, usual: int | str) -> int | str:
+    value: int | str = (pool.get("spec") or {}).get(key, usual)
+    return value
+
+
+def _out_of_service(node: Obj) -> bool:
+    return bool((node.get("spec") or {}).get("unschedulable")) or condition_of(node, "Ready").get("status") != "True"
+
+
+def _offers(node: Obj) -> bool:
+    """Whether the node offered capacity: Ready, with a GPU to allocate where it has any."""
+    if condition_of(node, "Ready").get("status") != "True":
+        return False
+    status = node.get("status") or {}
+    total = quantity.parse((status.get("capacity") or {}).get("nvidia.com/gpu", 0))
+    return not total or bool(quantity.parse((status.get("allocatable") or {}).get("nvidia.com/gpu", 0)))
+
+
+def _repairing(repair: NodeRepair) -> bool:
+    if repair.ended:
+        return False
+    if repair.status.step(Step.DRAIN).state == StepState.RUNNING:
+        return True
+    action = ACTIONS.get(repair.status.current.action)
+    running = repair.status.step(Step.REPAIR).state == StepState.RUNNING
+    return running and action is not None and action.disruptive and not action.parks
+
+
+def _validating(repair: NodeRepair) -> bool:
+    return not repair.ended and repair.status.step(Step.VALIDATE).state == StepState.RUNNING
+
+
+__all__ = ["KUBERNETES_TAINTS", "Invariants", "Violation"]

@@ -1,0 +1,117 @@
+"""`sickbay test`: run scenario files and say how they came out.
+
+Exit status: 0 all is as expected, 1 something is not, 2 a file is wrong.
+"""
+
+from __future__ import annotations
+
+import logging
+from pathlib import Path
+from typing import Any
+
+import click
+import structlog
+
+from sickbay.sim.scenario import report
+from sickbay.sim.scenario.document import BadFileError
+from sickbay.sim.scenario.runner import Result, run
+from sickbay.sim.scenario.spec import Scenario, read
+
+FAILED, BAD_FILE = 1, 2
+
+
+@click.command("test")
+@click.argument("files", nargs=-1, required=True, type=click.Path(path_type=Path))
+@click.option("--junit", type=click.Path(dir_okay=False, path_type=Path), help="Also write the results as JUnit XML.")
+@click.option("-o", "--output", type=click.Choice(["text", "json"]), default="text", show_default=True)
+@click.option("--run", "only", default="", metavar="TEXT", help="Only runs whose name contains TEXT.")
+@click.option("--check", is_flag=True, help="Read the files and run nothing.")
+@click.option("-v", "--verbose", is_flag=True, help="Show what the components log, on standard error.")
+@click.pass_context
+def test_command(
+    context: click.Context,
+    files: tuple[Path, ...],
+    junit: Path | None,
+    output: str,
+    only: str,
+    check: bool,
+    verbose: bool,
+) -> None:
+    """Run scenario FILES (or all *.yaml below a directory) on the simulator, on virtual time."""
+    _configure_logs(verbose)
+    try:
+        scenarios = [scenario for file in _expand(files) for scenario in _read(file) if only in scenario.name]
+        if not scenarios:
+            raise BadFileError(", ".join(map(str, files)), 0, "", f"holds no run named like {only!r}")
+        if check:
+            click.echo(f"{len(scenarios)} runs in good order")
+            return
+        results = _run_all(scenarios, output)
+    except BadFileError as error:
+        click.echo(str(error), err=True)
+        context.exit(BAD_FILE)
+    if junit is not None:
+        _write(junit, report.as_junit(results))
+    click.echo(report.as_json(results) if output == "json" else report.summary(results))
+    if not all(result.ok for result in results):
+        context.exit(FAILED)
+
+
+def _run_all(scenarios: list[Scenario], output: str) -> list[Result]:
+    results = []
+    for scenario in scenarios:
+        result = run(scenario)
+        results.append(result)
+        if output == "text":
+            for line in report.lines(result):
+                click.echo(line)
+    return results
+
+
+def _expand(paths: tuple[Path, ...]) -> list[Path]:
+    files: list[Path] = []
+    for path in paths:
+        if path.is_dir():
+            found = sorted(p for p in path.rglob("*") if p.suffix in (".yaml", ".yml") and p.is_file())
+            if not found:
+                raise BadFileError(str(path), 0, "", "the directory holds no .yaml file")
+            files += found
+        else:
+            files.append(path)
+    return files
+
+
+def _read(file: Path) -> list[Scenario]:
+    try:
+        text = file.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8 text"
+        raise BadFileError(str(file), 0, "", f"cannot be read: {reason}") from None
+    return read(str(file), text)
+
+
+def _write(file: Path, text: str) -> None:
+    try:
+        file.write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise click.FileError(str(file), hint=error.strerror or "cannot be written") from None
+
+
+def _configure_logs(verbose: bool) -> None:
+    """Components log to standard error when asked to, else not at all: what counts is in the objects."""
+    factory: Any = structlog.PrintLoggerFactory(click.get_text_stream("stderr")) if verbose else _Nowhere
+    structlog.configure(
+        wrapper_class=structlog.make_filtering_bound_logger(logging.DEBUG if verbose else logging.CRITICAL),
+        logger_factory=factory,
+        processors=[structlog.processors.add_log_level, structlog.processors.KeyValueRenderer()],
+    )
+
+
+class _Nowhere:
+    """A logger that drops what it is told."""
+
+    def __init__(self, *names: Any) -> None: ...
+
+    def msg(self, message: str) -> None: ...
+
+    debug = info = warning = error = critical = exception = failure = fatal = log = msg

@@ -1,0 +1,150 @@
+"""Running one scenario: a world of its own, the timeline, the judges, and what came of it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from sickbay.apiserver.errors import StatusError
+from sickbay.apiserver.writes import Write
+from sickbay.sim.components import Settings, available
+from sickbay.sim.fleet import PoolSpec
+from sickbay.sim.hand import LEASES
+from sickbay.sim.invariants import Invariants
+from sickbay.sim.loop import DeadlockError, StandstillError, VirtualLoop, run_virtual
+from sickbay.sim.scenario.clockwork import Armed, Clockwork
+from sickbay.sim.scenario.defaults import objects_of
+from sickbay.sim.scenario.document import BadFileError
+from sickbay.sim.scenario.judge import Case, Outcome
+from sickbay.sim.scenario.judgement import Expressions
+from sickbay.sim.scenario.spec import FleetEntry, Scenario
+from sickbay.sim.world import World
+
+CREATOR = "scenario"
+
+
+@dataclass(slots=True)
+class Result:
+    """What came of one run."""
+
+    scenario: Scenario
+    outcomes: list[Outcome] = field(default_factory=list)
+
+    @property
+    def ok(self) -> bool:
+        return all(outcome.ok for outcome in self.outcomes)
+
+
+def run(scenario: Scenario) -> Result:
+    """Run it from its first to its last virtual second. Raises BadFileError for what only a run can find."""
+    result = Result(scenario)
+    try:
+        run_virtual(lambda loop: _Run(loop, scenario, result).run(), seed=scenario.seed)
+    except (DeadlockError, StandstillError) as error:
+        result.outcomes.append(Outcome(f"the simulation stopped: {error}", ok=False))
+    return result
+
+
+class _Run:
+    def __init__(self, loop: VirtualLoop, scenario: Scenario, result: Result) -> None:
+        self._scenario, self._result = scenario, result
+        self._world = World(loop, scenario.seed, Settings(governor=not scenario.defaults))
+        self._expressions = Expressions(self._world)
+        self._invariants = Invariants(self._world)
+        self._clockwork = Clockwork(self._world, scenario.timeline, self._expressions)
+        self._cases = [Case(expectation, self._expressions) for expectation in scenario.expect]
+
+    async def run(self) -> None:
+        world, scenario = self._world, self._scenario
+        self._set_up()
+        self._watch()
+        self._clockwork.arm()
+        world.start_components(self._components(), scenario.replicas)
+        await world.clock.sleep(scenario.until)
+        await self._rest()
+        self._finish()
+        await world.stop()
+
+    def _components(self) -> tuple[str, ...]:
+        """All that the file asks for; where it asks for none by name, all that there are."""
+        scenario = self._scenario
+        if not scenario.components_given:
+            return tuple(name for name in scenario.components if name in available())
+        missing = [name for name in scenario.components if name not in available()]
+        if missing:
+            raise BadFileError(
+                scenario.file, scenario.line, "spec.components", f"this version has no {', '.join(missing)}"
+            )
+        return scenario.components
+
+    def _set_up(self) -> None:
+        world, scenario = self._world, self._scenario
+        for entry in scenario.fleet:
+            world.fleet.add_pool(_pool_spec(entry))
+        for manifest in objects_of(scenario):
+            try:
+                world.apply(manifest, CREATOR)
+            except (StatusError, LookupError) as error:
+                name = f"{manifest['kind']} {manifest['metadata'].get('name', '')}"
+                raise BadFileError(scenario.file, scenario.line, "spec.objects", f"{name}: {error}") from None
+        world.settle()
+        world.start()
+
+    def _watch(self) -> None:
+        world, loop = self._world, self._world.loop
+        world.store.after_write(self._after_write)
+        world.journal.on_change.append(self._changed)
+        self._changed()
+        for case in self._cases:
+            for at in case.expectation.moments():
+                loop.call_at(at, loop.call_at_rest, case.judge_moment)
+
+    def _after_write(self, write: Write) -> None:
+        # Heartbeats say nothing that an expression could have been waiting for.
+        if write.old is write.new or (write.resource == LEASES and write.namespace == "kube-node-lease"):
+            return
+        self._changed()
+
+    def _changed(self) -> None:
+        self._clockwork.look()
+        for case in self._cases:
+            case.judge_now()
+
+    async def _rest(self) -> None:
+        """Let everything of the last moment happen."""
+        rest = self._world.loop.create_future()
+        self._world.loop.call_at_rest(lambda: rest.set_result(None))
+        await rest
+
+    def _finish(self) -> None:
+        outcomes = self._result.outcomes
+        for case in self._cases:
+            case.judge_moment(last=True)
+            assert case.outcome is not None
+            outcomes.append(case.outcome)
+        for armed in self._clockwork.armed:
+            outcomes += _timeline_outcomes(armed)
+        self._invariants.at_end()
+        outcomes += [Outcome(f"invariant: {v.text}", ok=False, at=v.at) for v in self._invariants.violations]
+        outcomes += [Outcome(f"broke: {problem}", ok=False) for problem in self._world.problems]
+
+
+def _timeline_outcomes(armed: Armed) -> list[Outcome]:
+    entry = armed.entry
+    failed = [Outcome(f"{entry}", ok=False, line=entry.line, seen=[error]) for error in armed.errors]
+    if not armed.reached:
+        failed.append(Outcome(f"{entry}", ok=False, line=entry.line, seen=["was never reached"]))
+    return failed
+
+
+def _pool_spec(entry: FleetEntry) -> PoolSpec:
+    return PoolSpec(
+        pool=entry.pool,
+        nodes=entry.nodes,
+        gpus=entry.gpus,
+        labels=dict(entry.labels),
+        taints=entry.taints,
+        zone=entry.zone,
+        rack=entry.rack,
+        boot_seconds=entry.provider.reboot,
+        behaviour=entry.provider.behaviour(),
+    )
