@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.controlplane import build
+from tests.support.fixtures_controlplane import built_or_skipped
 
 SCRIPT = Path(build.__file__)
 STAND_IN = """#!/bin/sh
@@ -145,3 +146,26 @@ def test_every_package_is_a_tool_of_the_module() -> None:
     text = (build.MODULE / "go.mod").read_text()
     tools = text.split("tool (")[1].split(")")[0].split()
     assert sorted(tools) == sorted(build.PACKAGES.values())
+
+
+@pytest.mark.parametrize(
+    ("change", "outcome", "said"),
+    [
+        pytest.param({"PATH": "/nowhere"}, pytest.skip.Exception, "needs Go", id="no Go: skipped"),
+        pytest.param({"PATH": "/nowhere", "CI": "true"}, pytest.skip.Exception, "needs Go", id="no Go in CI: skipped"),
+        pytest.param({"FAKE_VERSION": "go1.25.1"}, pytest.skip.Exception, "too old", id="old Go: skipped"),
+        pytest.param({"FAKE_FAILS": "etcd", "CI": "true"}, pytest.fail.Exception, "failed", id="broken in CI: fails"),
+        pytest.param(
+            {"FAKE_VERSION": "go1.25.1", "CI": "true"}, pytest.fail.Exception, "too old", id="old in CI: fails"
+        ),
+    ],
+)
+def test_ci_with_go_has_no_excuse(
+    machine: dict[str, str], change: dict[str, str], outcome: type[BaseException], said: str
+) -> None:
+    with pytest.raises(outcome, match=said):
+        built_or_skipped({**machine, **change})
+
+
+def test_what_is_built_is_used(machine: dict[str, str]) -> None:
+    assert built_or_skipped(machine) == Path(run(machine).stdout.strip())
