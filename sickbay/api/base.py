@@ -39,7 +39,7 @@ def says(description: str = "", *, required: bool = False, default: Any = None, 
     enumeration of `words`, or a list.
     """
     if "enum" in schema:
-        schema["enum"] = [str(member) for member in schema["enum"]]
+        schema["enum"] = list(dict.fromkeys(str(member) for member in schema["enum"]))
     extra = {"required": required, "default": default}
     return msgspec.Meta(description=description or None, extra_json_schema=schema, extra=extra)
 

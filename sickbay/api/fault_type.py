@@ -20,7 +20,7 @@ class ConditionMatch(Part):
     """A Node condition."""
 
     type: Annotated[Line, says("Condition type", required=True, minLength=1)] = ""
-    status: Annotated[str, says("Status that is bad", required=True, enum=["True", "False", "Unknown"])] = ""
+    status: Annotated[str, says("Status that is bad; absent = True", enum=["True", "False", "Unknown"])] = ""
     reason: Annotated[Line | None, says("Regular expression (RE2) on the reason; absent = any")] = None
 
 

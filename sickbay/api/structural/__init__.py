@@ -7,7 +7,8 @@ server uses them for any CustomResourceDefinition, and `sickbay.api.validate` fo
 None of them changes its argument. Schemas are plain dicts, the `openAPIV3Schema` of a CRD version.
 """
 
-from sickbay.api.structural.shape import default, prune, unknown_fields
-from sickbay.api.structural.values import Violation, validate
+from sickbay.api.structural.shape import Unknown, default, prune, unknown_fields
+from sickbay.api.structural.values import validate
+from sickbay.api.structural.violation import Violation
 
-__all__ = ["Violation", "default", "prune", "unknown_fields", "validate"]
+__all__ = ["Unknown", "Violation", "default", "prune", "unknown_fields", "validate"]

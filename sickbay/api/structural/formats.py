@@ -17,7 +17,7 @@ _GO_UNITS = {"ns": 1e-9, "us": 1e-6, "µs": 1e-6, "ms": 1e-3, "s": 1.0, "m": 60.
 _UUID = re.compile(r"[0-9a-fA-F]{8}-?([0-9a-fA-F]{4}-?){3}[0-9a-fA-F]{12}")
 
 Reader = Callable[[str], Any]
-"""Reads the text into the value CEL sees. Raises ValueError for text of another format."""
+"""Reads the text. Raises ValueError for text of another format."""
 
 
 def _date_time(text: str) -> datetime:
@@ -75,7 +75,4 @@ READERS: dict[str, Reader] = {
     "ipv4": _ipv4,
     "ipv6": _ipv6,
 }
-CEL_TYPED = frozenset({"date-time", "date", "duration", "byte"})
-"""Formats whose values CEL sees as timestamps, durations and bytes instead of text."""
-
 INTEGER_RANGES = {"int32": (-(2**31), 2**31 - 1), "int64": (-(2**63), 2**63 - 1)}

@@ -1,9 +1,10 @@
 """CEL rules of a schema (x-kubernetes-validations), evaluated where they stand.
 
-What a rule sees is the server's view: fields named like CEL's own words are escaped (`self.__for__`), text with a time
-format is a timestamp, unknown fields do not exist, and of metadata only the name. A rule that mentions `oldSelf` is
-judged on updates only, and only where the old value can be told: never inside atomic lists. A rule without a value is
-a violation.
+What a rule sees is the server's view: fields named like CEL's own words are escaped (`self.__for__`), unknown fields
+do not exist, and of metadata only the name. One thing differs: text with a time format stays text, since the library
+takes no timestamps from outside; a rule that writes `timestamp(self.until)` means the same on both sides. A rule with
+`oldSelf` is judged on updates only, and only where the old value can be told: never inside atomic lists. A rule without
+a value is a violation.
 """
 
 from __future__ import annotations
@@ -13,13 +14,10 @@ from collections.abc import Iterator
 from typing import Any
 
 from sickbay.api.cel import CelError, Program, Variables
-from sickbay.api.structural.formats import CEL_TYPED, READERS
 from sickbay.api.structural.lists import old_item
 from sickbay.api.structural.paths import child, item
 from sickbay.api.structural.shape import RESOURCE_FIELDS, Schema, field_schema, properties_of, value_schema
-
-Failure = tuple[str, str, str]
-"""Path, reason and message."""
+from sickbay.api.structural.violation import INVALID, Violation
 
 _OLD_SELF = re.compile(r"\boldSelf\b")
 _WORDS = (
@@ -29,12 +27,20 @@ _WORDS = (
 _RESERVED = frozenset(re.findall(r"\w+", _WORDS))
 
 
-def failures(schema: Schema, obj: Any, old: Any = None) -> Iterator[Failure]:
+def has_rules(schema: Schema) -> bool:
+    """Whether the schema has a rule anywhere."""
+    if schema.get("x-kubernetes-validations"):
+        return True
+    below = [*properties_of(schema).values(), schema.get("items"), value_schema(schema)]
+    return any(has_rules(part) for part in below if part)
+
+
+def broken_rules(schema: Schema, obj: Any, old: Any = None) -> Iterator[Violation]:
     """Every rule of the schema that a resource breaks."""
-    yield from _failures(schema, obj, old, "", resource=True)
+    yield from _walk(schema, obj, old, "", resource=True)
 
 
-def _failures(schema: Schema, value: Any, old: Any, path: str, resource: bool = False) -> Iterator[Failure]:
+def _walk(schema: Schema, value: Any, old: Any, path: str, resource: bool = False) -> Iterator[Violation]:
     if value is None:
         return
     declared = schema.get("x-kubernetes-validations")
@@ -47,31 +53,34 @@ def _failures(schema: Schema, value: Any, old: Any, path: str, resource: bool = 
         for key, below in value.items():
             found = None if resource and key in RESOURCE_FIELDS else field_schema(schema, key)
             if found:
-                yield from _failures(found, below, before.get(key), child(path, key))
+                yield from _walk(found, below, before.get(key), child(path, key))
     elif isinstance(value, list) and schema.get("items"):
         for index, element in enumerate(value):
-            yield from _failures(schema["items"], element, old_item(schema, element, old), item(path, index))
+            yield from _walk(schema["items"], element, old_item(schema, element, old), item(path, index))
 
 
 def _judge(
     declared: list[dict[str, Any]], schema: Schema, value: Any, old: Any, path: str, resource: bool
-) -> Iterator[Failure]:
+) -> Iterator[Violation]:
     seen = _seen(schema, value, resource)
     alone = Variables(self=seen)
     paired = Variables(self=seen, oldSelf=_seen(schema, old, resource)) if old is not None else None
     for rule in declared:
-        variables: Variables | None = alone
-        text = rule["rule"]
+        text, variables = rule["rule"], alone
         if _OLD_SELF.search(text):
-            variables = paired
             if rule.get("optionalOldSelf"):
                 text = f"cel.bind(oldSelf, {'optional.of(oldSelf)' if paired else 'optional.none()'}, {text})"
-                variables = paired or alone
-        elif paired is not None and value == old:
+            elif paired is None:
+                continue
+            variables = paired or alone
+        elif value == old:
             continue
-        message = _broken(rule, text, variables) if variables is not None else ""
+        message = _broken(rule, text, variables)
         if message:
-            yield path + rule.get("fieldPath", ""), rule.get("reason", "FieldValueInvalid"), message
+            where = rule.get("fieldPath", "")
+            reason = rule.get("reason", INVALID)
+            said = f"Invalid value: {message}"
+            yield Violation((path + where).lstrip("."), reason, said, _below(value, where), "rule", rule)
 
 
 def _broken(rule: dict[str, Any], text: str, variables: Variables) -> str:
@@ -91,6 +100,13 @@ def _broken(rule: dict[str, Any], text: str, variables: Variables) -> str:
     return str(rule.get("message") or f"failed rule: {rule['rule']}")
 
 
+def _below(value: Any, where: str) -> Any:
+    """The value at a fieldPath; None where it, or something on the way, is absent."""
+    for key in where.split(".")[1:]:
+        value = value.get(key) if isinstance(value, dict) else None
+    return value
+
+
 def _seen(schema: Schema, value: Any, resource: bool = False) -> Any:
     """The value as CEL sees it."""
     if isinstance(value, dict):
@@ -98,19 +114,9 @@ def _seen(schema: Schema, value: Any, resource: bool = False) -> Any:
     if isinstance(value, list):
         items = schema.get("items") or {}
         return [_seen(items, element) for element in value]
-    if isinstance(value, str) and schema.get("format") in CEL_TYPED:
-        return _read(schema["format"], value)
     if schema.get("type") == "number" and isinstance(value, int):
         return float(value)
     return value
-
-
-def _read(form: str, text: str) -> Any:
-    """The typed value; text of another format stays text, since its own violation has been found already."""
-    try:
-        return READERS[form](text)
-    except ValueError:
-        return text
 
 
 def _seen_object(schema: Schema, value: dict[str, Any], resource: bool) -> dict[str, Any]:

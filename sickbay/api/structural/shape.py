@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, NamedTuple
 
 from sickbay.api.structural.paths import child, item
 
@@ -14,13 +14,24 @@ RESOURCE_FIELDS = frozenset({"apiVersion", "kind", "metadata"})
 """Known in every resource, whatever its schema says."""
 
 
+_ANYTHING: Schema = {"x-kubernetes-preserve-unknown-fields": True}
+
+
+class Unknown(NamedTuple):
+    """A field the schema does not know, and the fields it knows in its place."""
+
+    path: str
+    value: Any
+    known: tuple[str, ...]
+
+
 def prune(schema: Schema, obj: Any) -> Any:
     """A copy of a resource without the fields its schema does not know."""
     return _prune(schema, obj, resource=True)
 
 
-def unknown_fields(schema: Schema, obj: Any) -> list[str]:
-    """Paths of the fields that `prune` drops: what strict validation refuses."""
+def unknown_fields(schema: Schema, obj: Any) -> list[Unknown]:
+    """The fields that `prune` drops: what strict validation refuses."""
     return list(_unknown(schema, obj, "", resource=True))
 
 
@@ -62,7 +73,7 @@ def field_schema(schema: Schema, key: str) -> Schema | None:
     values = value_schema(schema)
     if values is not None:
         return values
-    return {"x-kubernetes-preserve-unknown-fields": True} if keeps_unknown(schema) else None
+    return _ANYTHING if keeps_unknown(schema) else None
 
 
 def _prune(schema: Schema, obj: Any, resource: bool = False) -> Any:
@@ -82,12 +93,10 @@ def _prune(schema: Schema, obj: Any, resource: bool = False) -> Any:
     return kept
 
 
-def _unknown(schema: Schema, obj: Any, path: str, resource: bool = False) -> Iterator[str]:
+def _unknown(schema: Schema, obj: Any, path: str, resource: bool = False) -> Iterator[Unknown]:
     if isinstance(obj, list):
         for index, element in enumerate(obj):
-            yield from _unknown(
-                schema.get("items") or {"x-kubernetes-preserve-unknown-fields": True}, element, item(path, index)
-            )
+            yield from _unknown(schema.get("items") or _ANYTHING, element, item(path, index))
     if not isinstance(obj, dict):
         return
     resource = resource or schema.get("x-kubernetes-embedded-resource") is True
@@ -96,9 +105,9 @@ def _unknown(schema: Schema, obj: Any, path: str, resource: bool = False) -> Ite
             continue
         below = field_schema(schema, key)
         if below is None:
-            yield child(path, key)
+            yield Unknown(child(path, key), value, tuple(properties_of(schema)))
         else:
-            yield from _unknown(below, value, child(path, key))
+            yield from _unknown(below or _ANYTHING, value, child(path, key))
 
 
 def _default_object(schema: Schema, obj: dict[str, Any]) -> dict[str, Any]:
