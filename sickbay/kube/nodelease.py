@@ -1,8 +1,9 @@
 """The Lease that remediators of one node share (medik8s' convention): who holds it may act on the node.
 
 One Lease per node, `node-<name>` in namespace `medik8s-leases`. Where that namespace does not exist nobody uses the
-convention, and neither do we. A foreign holder that has been silent for as long as its Lease says, by our own
-observation, is taken for dead. Ours is deleted when we are done, which is how medik8s itself gives one back.
+convention, and neither do we (no role can be bound there, so the server answers Forbidden before NotFound). A foreign
+holder that has been silent for as long as its Lease says, by our own observation, is taken for dead. Ours is deleted
+when we are done, which is how medik8s itself gives one back.
 """
 
 from __future__ import annotations
@@ -63,6 +64,10 @@ class NodeLease:
             lease = await self._client.get(LEASE, name, self._namespace)
         except errors.NotFound:
             return await self._create(node, duration)
+        except errors.Forbidden:
+            if await self._namespace_exists():
+                raise
+            return Taken(Hold.UNUSED)
         seen = self._seen.setdefault(name, Observation())
         now = self._clock.monotonic()
         seen.see(lease, now)
@@ -87,6 +92,9 @@ class NodeLease:
                 await self._client.delete(LEASE, name, self._namespace, meta.uid, meta.resource_version)
         except (errors.NotFound, errors.Conflict):
             return
+        except errors.Forbidden:
+            if await self._namespace_exists():
+                raise
 
     async def _create(self, node: Node, duration: int) -> Taken:
         owner = {"apiVersion": "v1", "kind": "Node", "name": node.name, "uid": node.uid}

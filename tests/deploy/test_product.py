@@ -17,7 +17,9 @@ from sickbay.kube.client import Client
 from sickbay.kube.events import WARNING, EventRecorder, reference
 from sickbay.kube.keeper import LeaseKeeper
 from sickbay.kube.lease import Elector
+from sickbay.kube.nodelease import Hold, NodeLease
 from tests.support.controlplane import ControlPlane
+from tests.support.install import DEPLOY, apply_file
 
 pytestmark = pytest.mark.controlplane
 
@@ -163,3 +165,39 @@ async def test_a_task_goes_from_the_controller_to_the_agent_and_back(sickbay_con
             await agent.patch_merge(NODE_TASK, made.metadata.name, done, subresource="status")
         assert (await controller.get(NODE_TASK, made.metadata.name)).status.phase == "Accepted"
         await controller.delete(NODE_TASK, made.metadata.name)
+
+
+async def test_the_lease_shared_with_medik8s_is_unused_then_forbidden_then_held(
+    sickbay_control_plane: ControlPlane,
+) -> None:
+    """No namespace: nobody uses the convention. A namespace without our role: an error that names it."""
+    name = "product-medik8s"
+    new_node(sickbay_control_plane, name)
+    admin = sickbay_control_plane.admin()
+    async with speaking(
+        sickbay_control_plane, sickbay_control_plane.controller_token(), "sickbay-execute"
+    ) as controller:
+        leases, node = NodeLease(controller, CLOCK), await controller.get(NODE, name)
+        assert (await leases.take(node)).hold is Hold.UNUSED
+        await leases.release(name)
+        admin.post("/api/v1/namespaces", json={"metadata": {"name": names.MEDIK8S_LEASES}})
+        for act in (leases.take(node), leases.release(name)):
+            with pytest.raises(errors.Forbidden, match='in the namespace "medik8s-leases"'):
+                await act
+        apply_file(sickbay_control_plane, DEPLOY / "rbac-medik8s.yaml")
+        await granted(leases, node)
+        held = f"/apis/coordination.k8s.io/v1/namespaces/{names.MEDIK8S_LEASES}/leases/node-{name}"
+        assert admin.get(held).json()["spec"]["holderIdentity"] == names.MEDIK8S_HOLDER
+        await leases.release(name)
+        assert admin.get(held).status_code == 404
+
+
+async def granted(leases: NodeLease, node: Node) -> None:
+    """Take the Lease once the new role is in force, some milliseconds after it was written."""
+    for _ in range(100):
+        try:
+            assert (await leases.take(node)).hold is Hold.HELD
+        except errors.Forbidden:
+            continue
+        return
+    raise AssertionError("the role for the medik8s Leases is not in force")
