@@ -74,7 +74,7 @@ class ApiServer:
         if target is None:
             return self._document(call)
         view = self.store.resources.find(target.group, target.version, target.plural)
-        if view is None and target.version not in discovery.group_versions(self.store.resources).get(target.group, ()):
+        if view is None and target.group not in discovery.group_versions(self.store.resources):
             return PAGE_NOT_FOUND
         if view is None or (target.namespace and not view.type.namespaced):
             raise no_such_path()

@@ -14,7 +14,7 @@ KNOWN = frozenset(
     {
         *("name", "generateName", "namespace", "uid", "resourceVersion", "generation", "creationTimestamp"),
         *("deletionTimestamp", "deletionGracePeriodSeconds", "labels", "annotations"),
-        *("ownerReferences", "finalizers", "selfLink"),
+        *("ownerReferences", "finalizers"),
     }
 )
 """Fields of ObjectMeta that are kept. managedFields are not: this server keeps no field ownership."""
@@ -190,7 +190,7 @@ def check(metadata: Obj, old: Obj | None) -> list[Cause]:
     return causes
 
 
-_IMMUTABLE = ("name", "namespace", "uid", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds")
+_IMMUTABLE = ("name", "namespace", "uid", "deletionTimestamp", "deletionGracePeriodSeconds")
 
 
 def check_update(metadata: Obj, old: Obj) -> list[Cause]:
@@ -198,6 +198,7 @@ def check_update(metadata: Obj, old: Obj) -> list[Cause]:
     for field in ("generateName", *_IMMUTABLE):
         if field in old:
             metadata.setdefault(field, old[field])
+    metadata["creationTimestamp"] = old["creationTimestamp"]
     causes = [
         invalid_value(f"metadata.{field}", metadata.get(field, ""), "field is immutable")
         for field in _IMMUTABLE

@@ -322,7 +322,7 @@ class Store:
         if given.get("resourceVersion"):
             raise StatusError(500, "", "resourceVersion should not be set on objects to be created")
         meta = metadata.normalise(given)
-        for field in ("deletionTimestamp", "deletionGracePeriodSeconds", "generation", "selfLink"):
+        for field in ("deletionTimestamp", "deletionGracePeriodSeconds"):
             meta.pop(field, None)
         if not meta.get("name") and meta.get("generateName"):
             meta["name"] = self._fresh_name(kind, meta["generateName"], namespace)

@@ -1,0 +1,40 @@
+"""The fixture `server`: ours in process and on virtual time, the real one over HTTPS and on a real loop.
+
+The two runs of a test differ by the event loop it gets, and the loop decides which server it speaks to.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Mapping
+
+import pytest
+
+from sickbay.sim.loop import VirtualLoop
+from tests.conformance.server import Server, our_server
+from tests.support import virtual
+from tests.support.fixtures_controlplane import control_plane, control_plane_binaries  # noqa: F401
+
+OURS, REAL = "ours", "real"
+
+
+def pytest_asyncio_loop_factories(
+    config: pytest.Config, item: pytest.Item
+) -> Mapping[str, Callable[[], asyncio.AbstractEventLoop]]:
+    return {OURS: lambda: VirtualLoop(virtual.SEED), REAL: asyncio.new_event_loop}
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        parameters = item.name.rpartition("[")[2].rstrip("]").split("-")
+        if "server" in getattr(item, "fixturenames", ()) and REAL in parameters:
+            item.add_marker(pytest.mark.controlplane)
+
+
+@pytest.fixture
+async def server(request: pytest.FixtureRequest) -> AsyncIterator[Server]:
+    real = not isinstance(asyncio.get_running_loop(), VirtualLoop)
+    client = request.getfixturevalue("control_plane").http_client() if real else our_server(virtual.clock())
+    async with client:
+        yield Server(client, real=real)
