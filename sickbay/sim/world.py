@@ -69,7 +69,9 @@ _PARTS: tuple[Callable[[Stage], Part], ...] = (
 class World:
     """See the module. Needs to be made inside the running loop."""
 
-    def __init__(self, loop: VirtualLoop, seed: int = 0, settings: Settings | None = None) -> None:
+    def __init__(
+        self, loop: VirtualLoop, seed: int = 0, settings: Settings | None = None, anonymous: Caller | None = None
+    ) -> None:
         self.loop = loop
         loop.set_task_factory(make_task)
         self.clock = LoopClock(loop)
@@ -85,7 +87,7 @@ class World:
         self.cloud = Cloud(self.clock, self.randomness.fork(), self.journal)
         self.fleet = Fleet(self.stage, self.cloud, self.kubelets, self.kubelet)
         self.weather = Weather(self.randomness.fork())
-        self.server = ApiServer(self.store)
+        self.server = ApiServer(self.store, anonymous=anonymous)
         around = Surroundings(self.clock, self.weather, lambda: InProcessTransport(self.server), self.problem)
         self.staff = Staff(self, around, settings or Settings())
         self._work: list[asyncio.Task[None]] = []

@@ -1,0 +1,51 @@
+"""`sickbay demo`: the main job in about a minute, without a cluster."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from pathlib import Path
+
+import click
+from rich.console import Console
+from rich.live import Live
+
+from sickbay.apiserver.serve import CannotServe
+from sickbay.cli.process import configure_logs
+from sickbay.sim.demo import screen, tell
+from sickbay.sim.paced import PacedLoop
+
+
+@click.command(name="demo")
+@click.option("--factor", default=15.0, show_default=True, type=click.FloatRange(1, 60), help="Simulated to real time.")
+@click.option("--port", default=0, show_default=True, type=click.IntRange(0, 65535), help="0 takes a free one.")
+@click.option("--kubeconfig", default=".demo/kubeconfig", show_default=True, type=click.Path(path_type=Path))
+@click.option("--plain", is_flag=True, help="Plain lines also in a terminal.")
+@click.option("--keep", is_flag=True, help="Leave it running at the end, until interrupted.")
+def demo(factor: float, port: int, kubeconfig: Path, plain: bool, keep: bool) -> None:
+    """A fault goes all the way round: from a kernel line to the node back in service.
+
+    Machines, cloud and Kubernetes are simulated; agent, decide and execute are the real ones. kubectl works on it.
+    """
+    configure_logs("error")
+    console = Console()
+    settings = tell.Settings(port=port, kubeconfig=kubeconfig, keep=keep)
+    try:
+        with asyncio.Runner(loop_factory=lambda: PacedLoop(factor)) as runner:
+            runner.run(_run(console, settings, plain or not console.is_terminal, factor))
+    except (CannotServe, tell.Failed) as error:
+        raise click.ClickException(str(error)) from None
+    except OSError as error:
+        raise click.ClickException(f"cannot write {kubeconfig}: {error.strerror}; choose with --kubeconfig") from None
+
+
+async def _run(console: Console, settings: tell.Settings, plain: bool, factor: float) -> None:
+    loop = asyncio.get_running_loop()
+    assert isinstance(loop, PacedLoop)
+    with contextlib.ExitStack() as stack:
+        told: tell.Screen
+        if plain:
+            told = screen.Lines(console)
+        else:
+            told = screen.View(console, stack.enter_context(Live(console=console, auto_refresh=False)))
+        await tell.tell(loop, settings, told, lambda record: console.print(screen.final_table(record, factor)))

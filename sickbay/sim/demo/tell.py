@@ -1,0 +1,139 @@
+"""The story. Moments are simulated seconds after everything has come up."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol, cast
+
+from sickbay.apiserver.kubeconfig import write_kubeconfig
+from sickbay.apiserver.serve import serve
+from sickbay.apiserver.writes import Caller
+from sickbay.sim.demo import fleet, people
+from sickbay.sim.demo.record import Record
+from sickbay.sim.loop import VirtualLoop
+from sickbay.sim.paced import PacedLoop
+from sickbay.sim.world import World
+
+XID_79 = "NVRM: Xid (PCI:0000:3b:00): 79, pid='<unknown>', name=<unknown>, GPU has fallen off the bus."
+XID_119 = (
+    "NVRM: Xid (PCI:0000:1b:00): 119, pid=2024380, name=nvidia-smi, Timeout after 6s of waiting for RPC response from "
+    "GPU0 GSP! Expected function 10 (FREE) (0xa55a0210 0x0)."
+)
+PATIENCE = 40 * 60.0
+"""Simulated seconds after which the story is given up."""
+
+
+class Screen(Protocol):
+    """Where the story is told."""
+
+    def say(self, moment: float, node: str, text: str) -> None: ...
+
+    def show(self, world: World, record: Record) -> None: ...
+
+    def commands(self, lines: list[str]) -> None: ...
+
+
+@dataclass(frozen=True)
+class Settings:
+    port: int = 0
+    kubeconfig: Path = Path(".demo/kubeconfig")
+    keep: bool = False
+    seed: int = 7
+
+
+class Failed(Exception):
+    """The story did not come to its end; the text says what went wrong."""
+
+
+async def tell(loop: PacedLoop, settings: Settings, screen: Screen, finish: Callable[[Record], None]) -> Record:
+    """Run the story, hand the record to `finish`, and go on when it is to be kept.
+
+    Raises CannotServe for a port in use, Failed when the story does not end as it should.
+    """
+    everybody = Caller("demo", ("system:masters",))
+    world = World(cast(VirtualLoop, loop), settings.seed, anonymous=everybody)
+    record = Record(loop.time, lambda node, text: screen.say(loop.time(), node, text))
+    world.store.after_write(record.note)
+    for spec in fleet.POOLS:
+        world.fleet.add_pool(spec)
+    for manifest in fleet.objects():
+        world.apply(manifest, "platform-team")
+    world.settle()
+    async with await serve(world.server, port=settings.port) as server:
+        settings.kubeconfig.parent.mkdir(parents=True, exist_ok=True)
+        write_kubeconfig(settings.kubeconfig, server.url, user="demo")
+        screen.commands(_commands(settings.kubeconfig))
+        world.start()
+        world.start_components(tuple(c for c in ("agent", "decide", "execute")))
+        platform = people.TrainingPlatform(world, "train", lambda node, text: screen.say(loop.time(), node, text))
+        helpers = [loop.create_task(platform.run()), loop.create_task(_watch(world, record, screen))]
+        try:
+            await _happen(world, record, lambda node, text: screen.say(loop.time(), node, text))
+            await _until_over(world, record)
+            screen.show(world, record)
+            finish(record)
+            if settings.keep:
+                await asyncio.Event().wait()
+        finally:
+            for task in helpers:
+                task.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await asyncio.gather(*helpers, return_exceptions=True)
+            await world.stop()
+    return record
+
+
+def _commands(kubeconfig: Path) -> list[str]:
+    prefix = f"kubectl --kubeconfig {kubeconfig}"
+    return [
+        f"{prefix} get nodes",
+        f"{prefix} get noderepairs -w",
+        f"{prefix} describe node train-3",
+        f"{prefix} get events",
+    ]
+
+
+async def _watch(world: World, record: Record, screen: Screen) -> None:
+    while True:
+        screen.show(world, record)
+        await world.clock.sleep(4.0)
+
+
+async def _happen(world: World, record: Record, say: Callable[[str, str], None]) -> None:
+    await world.clock.sleep(20)
+    people.cordon(world, "infer-1", say)
+    await world.clock.sleep(10)
+    record.breaks("train-3", "gpu.xid.79")
+    say("train-3", f"kernel: {XID_79}")
+    world.machine("train-3").print_kernel(XID_79)
+    await world.clock.sleep(25)
+    record.breaks("infer-1", "gpu.xid.119")
+    say("infer-1", f"kernel: {XID_119}")
+    world.machine("infer-1").print_kernel(XID_119)
+
+
+async def _until_over(world: World, record: Record) -> None:
+    begun = world.clock.monotonic()
+    while not record.over:
+        if world.problems:
+            raise Failed(world.problems[0])
+        if world.clock.monotonic() - begun > PATIENCE:
+            stuck = [f"{s.node} ({s.phase}: {s.message})" for s in record.stories if s.ended is None]
+            raise Failed(f"not over after {PATIENCE / 60:.0f} simulated minutes: {', '.join(stuck)}")
+        await world.clock.sleep(2.0)
+    _check(world, record)
+
+
+def _check(world: World, record: Record) -> None:
+    """The story must have ended well; a demo that only looks so would be worth nothing."""
+    wrong = [f"{s.node} ended as {s.outcome}" for s in record.stories if s.outcome != "Repaired"]
+    if (world.node("train-3").get("spec") or {}).get("unschedulable"):
+        wrong.append("train-3 is still cordoned")
+    if not (world.node("infer-1").get("spec") or {}).get("unschedulable"):
+        wrong.append("jo's cordon on infer-1 is gone")
+    if wrong:
+        raise Failed("; ".join(wrong))
