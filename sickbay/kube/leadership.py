@@ -28,14 +28,16 @@ class Leadership:
         self.term = term
         self._clock = clock
         self._until = until
+        self._ended = False
 
     def extend(self, until: float) -> None:
         """Renewed: sure until that monotonic time."""
-        self._until = max(self._until, until)
+        if not self._ended:
+            self._until = max(self._until, until)
 
     def end(self) -> None:
         """Lost or given up; there is no way back into this term."""
-        self._until = float("-inf")
+        self._until, self._ended = float("-inf"), True
 
     def valid(self) -> bool:
         """Whether we surely lead at this moment."""

@@ -69,6 +69,7 @@ class Elector:
         self._on_lost = on_lost
         self._metrics = metrics or client.metrics
         self._seen = Observation()
+        self._others_until = float("-inf")
         self._lease: Lease | None = None
         self._term = 0
         self._leadership: Leadership | None = None
@@ -171,10 +172,7 @@ class Elector:
         try:
             lease = await self._client.get(LEASE, self._name, self._namespace)
         except errors.NotFound:
-            term = next_term(None, self._term)
-            body = {"metadata": {"name": self._name, "namespace": self._namespace}, "spec": self._spec(term, True)}
-            self._lease = await self._client.create(LEASE, body, self._namespace)
-            return self._begin(term, sent)
+            return await self._make(sent)
         self._note(lease)
         free = self._seen.expired(lease, self._clock.monotonic())
         if not free and lease.spec.holder_identity != self.identity:
@@ -184,6 +182,19 @@ class Elector:
         self._lease = await self._write(lease, term, taking=True)
         return self._begin(term, sent)
 
+    async def _make(self, sent: float) -> Leadership | None:
+        """Make the Lease. One that vanished under its holder is not made anew before the holder has noticed."""
+        if sent < self._others_until:
+            return None
+        term = next_term(None, self._term)
+        body = {"metadata": {"name": self._name, "namespace": self._namespace}, "spec": self._spec(term, True)}
+        try:
+            self._lease = await self._client.create(LEASE, body, self._namespace)
+        except errors.AlreadyExists:
+            self._others_until = self._clock.monotonic() + self._duration
+            raise
+        return self._begin(term, sent)
+
     def _begin(self, term: int, sent: float) -> Leadership:
         self.holder, self._term = self.identity, term
         self._leadership = Leadership(self._clock, term, sent + self._deadline)
@@ -191,6 +202,8 @@ class Elector:
 
     def _note(self, lease: Lease) -> None:
         self._seen.see(lease, self._clock.monotonic())
+        if lease.spec.holder_identity and lease.spec.holder_identity != self.identity:
+            self._others_until = self._seen.since + (lease.spec.lease_duration_seconds or 0)
         self.holder = lease.spec.holder_identity or ""
         self._term = max(self._term, lease.spec.lease_transitions or 0)
 
