@@ -9,7 +9,7 @@ PATTERN = r"^([0-9]+d)?([0-9]+h)?([0-9]+m)?([0-9]+s)?([0-9]+ms)?$"
 """What the API server accepts: at least one part (minLength 2), largest unit first, each at most once."""
 MAX_LENGTH = 32
 
-_PARTS = re.compile(r"(?:(\d+)d)?(?:(\d+)h)?(?:(\d+)m)?(?:(\d+)s)?(?:(\d+)ms)?")
+_PARTS = re.compile(r"(?:([0-9]+)d)?(?:([0-9]+)h)?(?:([0-9]+)m)?(?:([0-9]+)s)?(?:([0-9]+)ms)?")
 
 
 def parse_duration(text: str) -> timedelta:

@@ -12,7 +12,7 @@ PERCENT_PATTERN = r"^(100|[1-9]?[0-9])%$"
 """Whole percentages from 0 to 100 without leading zeros: so two of them order by size, then text."""
 
 _PERCENT = re.compile(PERCENT_PATTERN)
-_QUANTITY = re.compile(r"([+-]?(?:\d+\.?\d*|\.\d+))(Ki|Mi|Gi|Ti|Pi|Ei|[numkMGTPE]|[eE][+-]?\d+)?")
+_QUANTITY = re.compile(r"([+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+))(Ki|Mi|Gi|Ti|Pi|Ei|[numkMGTPE]|[eE][+-]?[0-9]+)?")
 _SUFFIXES = {
     "n": Decimal("1e-9"),
     "u": Decimal("1e-6"),
