@@ -287,6 +287,7 @@ class StormStatus(Part):
     cause: Annotated[Line, says("What the faults have in common", required=True)] = ""
     since: Annotated[Time | None, says("When it was seen; the value of sickbay.dev/end-storm that ends it")] = None
     nodes: Annotated[Count, says("Nodes in it")] = 0
+    below_since: Annotated[Time | None, says("Since when fewer nodes than make a storm are in it")] = None
 
 
 class RepairPoolStatus(ConditionedStatus):

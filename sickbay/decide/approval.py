@@ -72,10 +72,10 @@ def ask_ops(node: Node, inquiry: Inquiry, prefix: str) -> list[dict[str, Any]]:
 
 
 def withdraw_ops(node: Node, repair_uid: str, prefix: str) -> list[dict[str, Any]]:
-    """Take back our question, if it is ours and stands: its label and its annotation. Empty when there is none."""
+    """Take back our question, if it is ours and stands: its label, its annotation, and the stamp of who answered it."""
     standing = read_inquiry(node)
     if standing is None or standing.uid != repair_uid:
         return []
     label = names.approval_label(prefix, standing.step)
     ops = label_ops(node, {label: None}) if label in node.labels else []
-    return ops + annotation_ops(node, {names.INQUIRY: None})
+    return ops + annotation_ops(node, {names.INQUIRY: None, names.CHANGED_BY: None})
