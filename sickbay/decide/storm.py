@@ -1,8 +1,8 @@
 """Storm sense: many first faults of one kind at once are one shared cause, not many broken nodes.
 
 Within the pool's window the first faults of the nodes are grouped by fault type, by failure domain and by the version
-of the detector. A group of at least `storm.nodes` nodes is a storm: one alert, no repairs, until fewer than that many of its
-nodes have been faulty for one window, or a person ends it. A group repair (one rack) counts as one node.
+of the detector. A group of at least `storm.nodes` nodes is a storm: one alert, no repairs, until fewer than that many
+of its nodes have been faulty for one window, or a person ends it. A group repair (one rack) counts as one node.
 """
 
 from __future__ import annotations
