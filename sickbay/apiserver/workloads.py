@@ -34,6 +34,10 @@ class Templated(SpecStatus):
     def _defaulted(self, spec: Obj) -> Obj:
         template = spec.get("template") or {}
         filled: Obj = _filled(spec, self._spec)
+        for field in ("strategy", "updateStrategy"):
+            asked = spec.get(field) or {}
+            if asked.get("type", "RollingUpdate") != "RollingUpdate":
+                filled[field] = asked
         filled["template"] = {**template, "spec": with_defaults(template.get("spec") or {})}
         return filled
 

@@ -112,10 +112,12 @@ class Server:
         await self.made(f"/api/v1/namespaces/{name}/serviceaccounts", {"metadata": {"name": "default"}})
         return name
 
-    async def node(self, **fields: Any) -> str:
+    async def node(self, *, spec: Obj | None = None, status: Obj | None = None, **metadata: Any) -> str:
         """The path of a fresh node."""
         name = self.unique("node")
-        await self.made(NODES, {"metadata": {"name": name}} | fields)
+        parts = {"spec": spec, "status": status}
+        body = {"metadata": {"name": name} | metadata} | {key: value for key, value in parts.items() if value}
+        await self.made(NODES, body)
         return f"{NODES}/{name}"
 
     async def watched(self, path: str, count: int, **headers: str) -> list[Obj]:
