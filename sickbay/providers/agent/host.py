@@ -1,0 +1,34 @@
+"""What can be done to a host. The simulator brings a hollow one; `linux.py` has the real one."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+Proof = dict[str, str]
+"""What shows that an act was done, for the task's status."""
+
+
+class HostError(Exception):
+    """The act failed, or cannot be done here; the text is for people."""
+
+
+class Host(Protocol):
+    def boot_id(self) -> str:
+        """The kernel's boot ID (proc(5): /proc/sys/kernel/random/boot_id)."""
+        ...
+
+    async def reboot(self) -> None:
+        """Ask the machine to reboot. Returns when that is accepted; the end comes from outside."""
+        ...
+
+    async def restart_service(self, name: str) -> Proof:
+        """Restart a system service and wait until it runs. Raises HostError."""
+        ...
+
+    async def holders(self, device: str) -> list[str]:
+        """Processes that have the GPU open, as text for people. Raises HostError when that cannot be seen."""
+        ...
+
+    async def reset_gpu(self, device: str) -> Proof:
+        """Reset one GPU, by UUID. Raises HostError."""
+        ...
