@@ -265,6 +265,12 @@ class Report(Part):
     term: Annotated[Count, says("Term of the leader that claimed it")] = 0
     state: Annotated[str, says("How far it is", enum=[*ReportState, ""])] = ""
     message: Annotated[Text, says("For people")] = ""
+    waits_for: Annotated[
+        str,
+        says(
+            "What keeps execute from acting; empty = nothing. Without a state: not even claimed", enum=[*WaitsFor, ""]
+        ),
+    ] = ""
     proof: Annotated[Nullable[dict[str, Line]], says("What shows that it was done", maxProperties=16)] = {}
     offers: Annotated[Nullable[list[Offer]], says("Jobs asked to move away", maxItems=64)] = []
     pods: Annotated[Nullable[list[BlockingPod]], says("Pods still on the node", maxItems=32)] = []
@@ -291,12 +297,26 @@ class RepairTaint(Part):
     effect: Annotated[Word, says("Its effect")] = ""
 
 
+class PriorCondition(Part):
+    """A node lifecycle condition that another system had set before us."""
+
+    type: Annotated[Word, says("Its type", required=True, minLength=1)] = ""
+    status: Annotated[Word, says("Its status")] = ""
+    reason: Annotated[Text, says("Its reason")] = ""
+    message: Annotated[Text, says("Its message")] = ""
+    last_heartbeat_time: Annotated[Time | None, says("Its lastHeartbeatTime")] = None
+    last_transition_time: Annotated[Time | None, says("Its lastTransitionTime")] = None
+
+
 class Prior(Part):
     """The node before us: a copy of what Quarantine recorded on it."""
 
     unschedulable: Annotated[bool, says("It was cordoned already")] = False
     taints: Annotated[Nullable[list[RepairTaint]], says("Its taints", maxItems=64)] = []
     annotations: Annotated[Nullable[dict[str, Line]], says("Prior values of annotations we set", maxProperties=16)] = {}
+    conditions: Annotated[
+        Nullable[list[PriorCondition]], says("Lifecycle conditions of others that we may overwrite", maxItems=8)
+    ] = []
 
 
 class Case(Part):
