@@ -16,7 +16,7 @@ from __future__ import annotations
 import asyncio
 import heapq
 from asyncio import base_events, events
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable, Coroutine
 from datetime import UTC, datetime, timedelta
 from typing import Any, NoReturn, TypeVar
@@ -28,8 +28,12 @@ T = TypeVar("T")
 EPOCH = datetime(2027, 3, 1, 8, 0, 0, tzinfo=UTC)
 """Wall time at second 0 of a run. Any fixed Monday morning would do."""
 
-STEPS_PER_INSTANT = 2_000_000
+STEPS_PER_INSTANT = 1_000_000
 """Callbacks run at one instant before the loop is taken for one that spins."""
+_WITNESSED = 500
+
+_LONGEST_JUMP = 86400.0
+"""asyncio never waits longer than a day at a time (`MAXIMUM_SELECT_TIMEOUT`)."""
 
 _RESOLUTION = 1e-6
 
@@ -54,6 +58,8 @@ class _Ready:
         self._first: deque[asyncio.Handle] = deque()
         self._tasks: list[asyncio.Handle] = []
         self._plain: deque[asyncio.Handle] = deque()
+        self.witness: Counter[str] | None = None
+        """Who runs how often, while time stands suspiciously still."""
 
     def __len__(self) -> int:
         return len(self._first) + len(self._tasks) + len(self._plain)
@@ -70,6 +76,13 @@ class _Ready:
         self._first.append(handle)
 
     def popleft(self) -> asyncio.Handle:
+        handle = self._pop()
+        if self.witness is not None:
+            task = _task_of(handle)
+            self.witness[f"{task.get_name()} at {_place(task)}" if task else repr(handle)] += 1
+        return handle
+
+    def _pop(self) -> asyncio.Handle:
         if self._first:
             return self._first.popleft()
         if not self._tasks:
@@ -150,13 +163,18 @@ class VirtualLoop(base_events.BaseEventLoop):
         if timeout is None:
             raise DeadlockError("nothing can run and no timer is set; " + _describe(asyncio.all_tasks(self)))
         if timeout > 0 and self._scheduled:
-            self._now = max(self._now, min(self._scheduled[0].when(), self._now + timeout))
-            self._steps = 0
+            # Exactly to the timer: a sum of floats may end just before it, and who compares moments would wait again.
+            when = self._scheduled[0].when()
+            self._now = max(self._now, when if when - self._now <= _LONGEST_JUMP else self._now + timeout)
+            self._steps, self._queue.witness = 0, None
             return
         self._steps += max(1, len(self._ready))
+        if self._steps > STEPS_PER_INSTANT - _WITNESSED:
+            self._queue.witness = self._queue.witness or Counter()
         if self._steps > STEPS_PER_INSTANT:
+            busiest = ", ".join(name for name, _ in (self._queue.witness or Counter()).most_common(3))
             self._steps = 0
-            raise StandstillError(f"time stands at {self._now:.3f} s; " + _describe(asyncio.all_tasks(self)))
+            raise StandstillError(f"time stands at {self._now:.3f} s; busiest: {busiest}")
 
     def call_at(  # type: ignore[override]
         self, when: float, callback: Any, *args: Any, context: Any = None

@@ -13,6 +13,8 @@ from sickbay.sim.stage import Stage
 RETRY_SECONDS = 1.0
 """After which a step that the API server refused is tried again."""
 
+_LEAST = 1e-6
+
 
 class Part:
     """One controller. Subclasses give `name`, `touched` and `step`."""
@@ -45,7 +47,8 @@ class Part:
 
     def wake_after(self, key: str, seconds: float) -> None:
         """Look again then, or earlier if something else asks for it."""
-        at = self.clock.monotonic() + max(0.0, seconds)
+        # A step that finds itself a rounding error too early must not find the same moment again.
+        at = self.clock.monotonic() + max(_LEAST, seconds)
         if at < self._wanted.get(key, float("inf")):
             self._wanted[key] = at
             heapq.heappush(self._due, (at, key))

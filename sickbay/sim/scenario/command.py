@@ -6,6 +6,7 @@ Exit status: 0 all is as expected, 1 something is not, 2 a file is wrong.
 from __future__ import annotations
 
 import logging
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -99,7 +100,7 @@ def _write(file: Path, text: str) -> None:
 
 def _configure_logs(verbose: bool) -> None:
     """Components log to standard error when asked to, else not at all: what counts is in the objects."""
-    factory: Any = structlog.PrintLoggerFactory(click.get_text_stream("stderr")) if verbose else _Nowhere
+    factory: Any = structlog.PrintLoggerFactory(sys.stderr) if verbose else _Nowhere
     structlog.configure(
         wrapper_class=structlog.make_filtering_bound_logger(logging.DEBUG if verbose else logging.CRITICAL),
         logger_factory=factory,
