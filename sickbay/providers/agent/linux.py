@@ -82,7 +82,7 @@ class LinuxHost:
     def _minor(self, device: str) -> str:
         """Number N of /dev/nvidiaN, from the driver's own table (it need not be the index nvidia-smi shows)."""
         for information in self._proc.glob("driver/nvidia/gpus/*/information"):
-            facts = dict(_INFORMATION.findall(information.read_text(errors="replace")))
+            facts: dict[str, str] = dict(_INFORMATION.findall(information.read_text(errors="replace")))
             if facts.get("GPU UUID", "").lower() == device.lower() and "Device Minor" in facts:
                 return facts["Device Minor"]
         raise HostError(f"the driver shows no GPU {device}")
