@@ -43,6 +43,10 @@ def selection(
 def _resolved(kind: ResourceType, term: FieldTerm, view: Served | None) -> FieldTerm:
     path = view.renamed_fields.get(term.path, term.path) if view is not None else term.path
     if path not in kind.fields and path not in _EVERY_KIND:
+        if not kind.fields and kind.custom is None:
+            raise bad_request(
+                f'"{term.path}" is not a known field selector: only "metadata.name", "metadata.namespace"'
+            )
         raise unsupported_field(term.path)
     return FieldTerm(path, term.equal, term.value)
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from sickbay.apiserver.errors import Cause, StatusError, bad_request, invalid
+from sickbay.apiserver.errors import Cause, StatusError, bad_request, internal, invalid
 from sickbay.apiserver.requests import Query
 
 EXACT, NOT_OLDER_THAN = "Exact", "NotOlderThan"
@@ -41,12 +41,12 @@ def _check_match(match: str, version: str) -> None:
 
 
 def parse_version(text: str) -> int:
-    """A resourceVersion of the query; 0 when absent. Raises StatusError: upstream answers 500 here."""
+    """A resourceVersion of the query; 0 when absent. Raises StatusError(400)."""
     if not text:
         return 0
     if not text.isdigit():
         why = f'strconv.ParseUint: parsing "{text}": invalid syntax'
-        raise StatusError(500, "", f'resourceVersion: Invalid value: "{text}": {why}')
+        raise bad_request(f'resourceVersion: Invalid value: "{text}": {why}')
     return int(text)
 
 
@@ -78,6 +78,10 @@ def watch_options(query: Query) -> WatchOptions:
         raise _forbidden("sendInitialEvents requires setting resourceVersionMatch to NotOlderThan")
     if match and not query.text("sendInitialEvents"):
         raise _forbidden("resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided")
-    version = parse_version(query.text("resourceVersion"))
+    try:
+        version = parse_version(query.text("resourceVersion"))
+    except StatusError as error:
+        # Upstream's watch has no status for this.
+        raise internal(error.message) from None
     bookmarks, timeout = query.flag("allowWatchBookmarks"), query.number("timeoutSeconds")
     return WatchOptions(version, send_initial, bookmarks, timeout)

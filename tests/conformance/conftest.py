@@ -10,8 +10,10 @@ from collections.abc import AsyncIterator, Callable, Mapping
 
 import pytest
 
+from sickbay.apiserver.store import Store
+from sickbay.clock import Randomness
 from sickbay.sim.loop import VirtualLoop
-from tests.conformance.server import Server, our_server
+from tests.conformance.server import Server, client_of
 from tests.support import virtual
 from tests.support.fixtures_controlplane import control_plane, control_plane_binaries  # noqa: F401
 
@@ -35,6 +37,12 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 @pytest.fixture
 async def server(request: pytest.FixtureRequest) -> AsyncIterator[Server]:
     real = not isinstance(asyncio.get_running_loop(), VirtualLoop)
-    client = request.getfixturevalue("control_plane").http_client() if real else our_server(virtual.clock())
+    if real:
+        plane = request.getfixturevalue("control_plane")
+        # A new process starts with an empty watch cache.
+        client, forget = plane.http_client(), plane.restart_apiserver
+    else:
+        store = Store(virtual.clock(), Randomness(1))
+        client, forget = client_of(store), store.compact
     async with client:
-        yield Server(client, real=real)
+        yield Server(client, forget, real=real)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import aclosing, suppress
 from dataclasses import dataclass
 from typing import Any
@@ -15,7 +15,7 @@ from sickbay.apiserver.app import ApiServer
 from sickbay.apiserver.store import Store
 from sickbay.apiserver.transport import InProcessTransport
 from sickbay.apiserver.writes import Caller
-from sickbay.clock import Clock, Randomness
+from sickbay.clock import Randomness
 
 Obj = dict[str, Any]
 PATCH_TYPES = {
@@ -56,8 +56,8 @@ class Answer:
         return [item["metadata"]["name"] for item in self.body["items"]]
 
 
-def our_server(clock: Clock) -> httpx2.AsyncClient:
-    store = Store(clock, Randomness(1))
+def client_of(store: Store) -> httpx2.AsyncClient:
+    """A client with all rights on our server."""
     app = ApiServer(store, {"secret": Caller("admin", ("system:masters",))})
     headers = {"authorization": "Bearer secret"}
     return httpx2.AsyncClient(transport=InProcessTransport(app), base_url="http://ours", headers=headers)
@@ -66,9 +66,11 @@ def our_server(clock: Clock) -> httpx2.AsyncClient:
 class Server:
     """One of the two."""
 
-    def __init__(self, client: httpx2.AsyncClient, *, real: bool) -> None:
+    def __init__(self, client: httpx2.AsyncClient, forget: Callable[[], None], *, real: bool) -> None:
         self.client = client
         self.real = real
+        self.forget = forget
+        """Make the server forget all history: watches from before must start over."""
         self._randomness = Randomness() if real else Randomness(2)
 
     def unique(self, prefix: str) -> str:
