@@ -66,8 +66,16 @@ def _identity(inquiry: Inquiry) -> tuple[str, str, int, str]:
 
 
 def ask_ops(node: Node, inquiry: Inquiry, prefix: str) -> list[dict[str, Any]]:
-    """Label and binding in one patch. Whatever stood under the label is overwritten: it was no answer to this."""
-    ops = label_ops(node, {names.approval_label(prefix, inquiry.step): "inquiring"})
+    """Label and binding in one patch. Whatever stood under the label is overwritten: it was no answer to this.
+
+    The label of a question of ours that this one takes the place of goes with it: nothing would bind it any more.
+    """
+    labels: dict[str, str | None] = {names.approval_label(prefix, inquiry.step): "inquiring"}
+    standing = read_inquiry(node)
+    if standing is not None and standing.uid == inquiry.uid and standing.step != inquiry.step:
+        old = names.approval_label(prefix, standing.step)
+        labels |= {old: None} if old in node.labels else {}
+    ops = label_ops(node, labels)
     return ops + annotation_ops(node, {names.INQUIRY: msgspec.json.encode(inquiry).decode()})
 
 
