@@ -32,14 +32,14 @@ class CelError(Exception):
 class Variables:
     """Values of variables, converted once for any number of programs that declare the same names."""
 
-    __slots__ = ("activation", "names")
+    __slots__ = ("activation", "names", "values")
 
     def __init__(self, /, **values: Any) -> None:
         """Structs are seen as their JSON. Raises CelError for a value CEL has no type for."""
         self.names = tuple(sorted(values))
-        plain = {name: _plain(value) for name, value in values.items()}
+        self.values = {name: _plain(value) for name, value in values.items()}
         try:
-            self.activation = _environment(self.names).Activation(plain)
+            self.activation = _environment(self.names).Activation(self.values)
         except (RuntimeError, TypeError, ValueError) as error:
             raise CelError(f"variables {', '.join(self.names)}: {clean(error)}") from None
 

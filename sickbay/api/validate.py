@@ -56,7 +56,7 @@ def validate(kind: str, obj: Mapping[str, Any], old: Mapping[str, Any] | None = 
     filled = default(schema, prune(schema, plain))
     before = default(schema, prune(schema, _json(old))) if old is not None else None
     violations = judge(schema, filled, before)
-    problems += [_problem(violation) for violation in violations if violation.keyword != "unchecked"]
+    problems += [_problem(violation) for violation in _telling(violations)]
     if not violations:
         problems += [Problem(*found) for found in further_problems(kind, filled)]
     return problems
@@ -82,6 +82,12 @@ def _identity(kind: str, obj: Mapping[str, Any]) -> Iterator[Problem]:
         yield Problem("metadata.namespace", metadata["namespace"], f"{kind} is cluster-scoped", "remove it")
 
 
+def _telling(violations: list[Violation]) -> list[Violation]:
+    """Without what only follows from the others: rules left out, or without a value for what is wrong already."""
+    following = ("unchecked", "rule without value")
+    return [violation for violation in violations if violation.keyword not in following] or violations
+
+
 def _problem(violation: Violation) -> Problem:
     if violation.keyword == "rule":
         message, _, remedy = violation.limit["message"].partition("; ")
@@ -101,6 +107,8 @@ def _message(violation: Violation) -> str:
             return "out of bounds"
         case "x-kubernetes-list-type":
             return "given twice"
+    if violation.keyword == "rule without value":
+        return violation.message.removeprefix('Invalid value: "object": ')
     return "wrong form"
 
 
@@ -112,7 +120,7 @@ def _remedy(violation: Violation) -> str:
         case "enum":
             return _spelling(str(violation.value), [str(word) for word in limit if word], "write one of")
         case "type":
-            return f"write {_article(limit)}"
+            return f"write {_article(str(limit).replace(',', ' or '))}"
         case "pattern":
             return _form(limit)
         case "format":

@@ -8,8 +8,9 @@ import pytest
 from sickbay.api.crds import manifests, schemas
 from sickbay.api.kinds import OWN
 from sickbay.api.repair_pool import RepairPool
-from sickbay.api.structural import default
-from tests.api.judge import judged_bad
+from sickbay.api.structural import default, validate
+from tests.api import widgets
+from tests.api.judge import admitted, judged_bad
 from tests.api.objects import BAD, GOOD
 
 pytestmark = pytest.mark.controlplane
@@ -123,3 +124,40 @@ def test_the_server_fills_in_the_defaults_our_structs_have(server):
     assert answer["spec"] == default(schemas()["RepairPool"], made)["spec"]
     ours = msgspec.convert(answer, RepairPool)
     assert ours.spec == msgspec.convert(made, RepairPool).spec
+
+
+WIDGETS = "/apis/test.sickbay.dev/v1/widgets"
+
+
+@pytest.fixture(scope="module")
+def widget_server(control_plane):
+    """The API server with the made-up kind in it."""
+    admin = control_plane.admin()
+    answer = admin.post(CRDS, json=widgets.CRD)
+    assert answer.status_code in (201, 409), answer.json()["message"]
+    until(lambda: admin.get(WIDGETS).status_code == 200)
+    return admin
+
+
+@pytest.mark.parametrize("case", widgets.CASES, ids=lambda case: case.id)
+def test_the_server_makes_of_any_structural_schema_what_we_make_of_it(widget_server, case):
+    name = case.name or case.id
+    made, old = widgets.widget(name, case.spec), None
+    if case.old is None:
+        answer = widget_server.post(WIDGETS, json=made)
+    else:
+        first = widget_server.post(WIDGETS, json=widgets.widget(name, case.old))
+        assert first.status_code == 201, first.text
+        old = admitted(widgets.SCHEMA, widgets.widget(name, case.old))
+        made["metadata"]["resourceVersion"] = first.json()["metadata"]["resourceVersion"]
+        answer = widget_server.put(f"{WIDGETS}/{name}", json=made)
+    if case.stored is not None:
+        assert answer.status_code in (200, 201), answer.json()["message"]
+        assert answer.json()["spec"] == {**widgets.ALWAYS, **case.stored}
+        return
+    assert answer.status_code == 422, answer.text
+    if not case.worded:
+        return
+    causes = [(c["field"], c["reason"], c["message"]) for c in answer.json()["details"]["causes"]]
+    ours = validate(widgets.SCHEMA, admitted(widgets.SCHEMA, made), old)
+    assert sorted((v.path, v.reason, v.message) for v in ours) == sorted(causes)

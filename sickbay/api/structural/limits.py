@@ -17,7 +17,7 @@ def broken_limits(schema: Schema, value: Any, path: str) -> Iterator[Violation]:
     """Every limit of the schema's own level that a value of the right type breaks."""
     allowed = schema.get("enum")
     if allowed is not None and value not in allowed:
-        supported = ", ".join(json.dumps(word) for word in allowed)
+        supported = ", ".join(json.dumps(str(word)) for word in allowed)
         message = f"Unsupported value: {json.dumps(value)}: supported values: {supported}"
         yield Violation(path, UNSUPPORTED, message, value, "enum", allowed)
     if isinstance(value, str):

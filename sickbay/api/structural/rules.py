@@ -9,17 +9,19 @@ a value is a violation.
 
 from __future__ import annotations
 
+import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from sickbay.api.cel import CelError, Program, Variables
 from sickbay.api.structural.lists import old_item
 from sickbay.api.structural.paths import child, item
 from sickbay.api.structural.shape import RESOURCE_FIELDS, Schema, field_schema, properties_of, value_schema
-from sickbay.api.structural.violation import INVALID, Violation
+from sickbay.api.structural.violation import FORBIDDEN, INVALID, ROOT, Violation, type_of
 
 _OLD_SELF = re.compile(r"\boldSelf\b")
+_NO_KEY = re.compile(r'Key not found in map : "(.*)"')
 _WORDS = (
     "true false null in as break const continue else for function if import let loop package namespace return var "
     "void while"
@@ -43,10 +45,13 @@ def broken_rules(schema: Schema, obj: Any, old: Any = None) -> Iterator[Violatio
 def _walk(schema: Schema, value: Any, old: Any, path: str, resource: bool = False) -> Iterator[Violation]:
     if value is None:
         return
-    declared = schema.get("x-kubernetes-validations")
+    unchanged = old is not None and value == old
+    declared = schema.get("x-kubernetes-validations") or ()
+    if unchanged:
+        declared = [rule for rule in declared if _OLD_SELF.search(rule["rule"])]
     if declared:
         yield from _judge(declared, schema, value, old, path, resource)
-    if old is not None and value == old:
+    if unchanged:
         return
     if isinstance(value, dict):
         before = old if isinstance(old, dict) else {}
@@ -60,7 +65,7 @@ def _walk(schema: Schema, value: Any, old: Any, path: str, resource: bool = Fals
 
 
 def _judge(
-    declared: list[dict[str, Any]], schema: Schema, value: Any, old: Any, path: str, resource: bool
+    declared: Sequence[dict[str, Any]], schema: Schema, value: Any, old: Any, path: str, resource: bool
 ) -> Iterator[Violation]:
     seen = _seen(schema, value, resource)
     alone = Variables(self=seen)
@@ -73,31 +78,42 @@ def _judge(
             elif paired is None:
                 continue
             variables = paired or alone
-        elif value == old:
-            continue
-        message = _broken(rule, text, variables)
+        keyword = "rule"
+        try:
+            message = "" if Program.compile(text, variables.names).holds(variables) else _message(rule, variables)
+        except CelError as error:
+            keyword = "rule without value"
+            message = f'Invalid value: "{type_of(value)}": {_reason(error)} evaluating rule: {_fallback(rule)}'
         if message:
             where = rule.get("fieldPath", "")
-            reason = rule.get("reason", INVALID)
-            said = f"Invalid value: {message}"
-            yield Violation((path + where).lstrip("."), reason, said, _below(value, where), "rule", rule)
+            here = (path + where).lstrip(".") or ROOT
+            yield Violation(here, rule.get("reason", INVALID), message, _below(value, where), keyword, rule)
 
 
-def _broken(rule: dict[str, Any], text: str, variables: Variables) -> str:
-    """Why the rule does not hold; empty when it does."""
-    try:
-        if Program.compile(text, variables.names).holds(variables):
-            return ""
-    except CelError as error:
-        return f"{rule.get('message', rule['rule'])} ({error})"
+def _message(rule: dict[str, Any], variables: Variables) -> str:
+    """What the server says of a rule that does not hold; it shows values other than objects and lists."""
+    text = _fallback(rule)
     if "messageExpression" in rule:
         try:
             said = Program.compile(rule["messageExpression"], variables.names).evaluate_in(variables)
         except CelError:
             said = None
         if isinstance(said, str) and said.strip():
-            return said
+            text = said
+    if rule.get("reason") == FORBIDDEN:
+        return f"Forbidden: {text}"
+    value = variables.values["self"]
+    shown = "" if isinstance(value, dict | list) else f"{json.dumps(value)}: "
+    return f"Invalid value: {shown}{text}"
+
+
+def _fallback(rule: dict[str, Any]) -> str:
     return str(rule.get("message") or f"failed rule: {rule['rule']}")
+
+
+def _reason(error: CelError) -> str:
+    missing = _NO_KEY.search(str(error))
+    return f"no such key: {missing[1]}" if missing else str(error)
 
 
 def _below(value: Any, where: str) -> Any:

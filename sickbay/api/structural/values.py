@@ -33,7 +33,7 @@ def _validate(schema: Schema, value: Any, old: Any, path: str, resource: bool = 
         return
     wrong = _wrong_type(schema, value)
     if wrong:
-        wanted = schema.get("type") or "integer or string"
+        wanted = schema.get("type") or "integer,string"
         message = f'Invalid value: "{wrong}": {path} in body must be of type {wanted}: "{wrong}"'
         yield Violation(path, TYPE, message, value, "type", wanted)
         return

@@ -27,12 +27,16 @@ DUPLICATE = "FieldValueDuplicate"
 TOO_LONG = "FieldValueTooLong"
 TOO_MANY = "FieldValueTooMany"
 TYPE = "FieldValueTypeInvalid"
+FORBIDDEN = "FieldValueForbidden"
+
+ROOT = "<nil>"
+"""The path of the object itself, as the server writes it."""
 
 BLOCKING = frozenset({REQUIRED, UNSUPPORTED, TOO_LONG, TOO_MANY, TYPE})
 """While one of these stands CEL rules are not evaluated: they may rely on what is missing."""
 
 UNCHECKED = Violation(
-    "<nil>",
+    ROOT,
     INVALID,
     "Invalid value: null: some validation rules were not checked because the object was invalid; correct the existing "
     "errors to complete validation",
