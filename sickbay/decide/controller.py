@@ -9,7 +9,7 @@ version in every write, see to that.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 
@@ -35,7 +35,7 @@ from sickbay.kube import errors
 from sickbay.kube.client import Client
 from sickbay.kube.events import EventRecorder
 from sickbay.kube.leadership import Leadership
-from sickbay.kube.lease import Elector
+from sickbay.kube.lease import Elector, LeaseTimes
 from sickbay.kube.workqueue import WorkQueue
 
 log = structlog.get_logger(__name__)
@@ -44,6 +44,8 @@ Key = tuple[str, str]
 
 LOOK_AGAIN = 60.0
 """Seconds after which everything that is open is looked at again, whatever the watches said."""
+TEND_AGAIN = 10.0
+"""Seconds until a pool is tended again while slots, a storm or its breaker wait for time to pass."""
 GRANTS = 3
 """Slots one look may take: a repair needs at most one per step it passes."""
 
@@ -58,6 +60,7 @@ class DecideOptions:
     approval_prefixes: Mapping[str, str] = field(default_factory=dict)
     """Further label prefixes for approvals, by the name a rule uses."""
     resync: float = RESYNC
+    lease: LeaseTimes = LeaseTimes()
 
 
 class DecideController:
@@ -80,15 +83,18 @@ class DecideController:
             name="sickbay-decide",
             namespace=self._options.namespace,
             identity=self._options.identity,
+            lease_duration=self._options.lease.duration,
+            renew_deadline=self._options.lease.deadline,
+            retry_period=self._options.lease.period,
         )
         self._sources = Sources(client, clock, randomness, self._options.resync)
         self._recorder = EventRecorder(client, clock, randomness, component="sickbay-decide")
         self._writer = Writer(client, self._sources, self._recorder, self._check)
-        self._reservations = Reservations(client, clock, self._sources, self._check)
+        self._reservations = Reservations(client, clock, self._sources, self._recorder, self._check)
         self._queue: WorkQueue[Key] = WorkQueue(clock, randomness, name="decide")
         self._metrics = DecideMetrics(registry or CollectorRegistry(), self._sources)
         self._leadership: Leadership | None = None
-        self._seen: dict[str, dict[str, datetime]] = {}
+        self._recount = True
         self._subscribe()
 
     async def run(self) -> None:
@@ -111,6 +117,7 @@ class DecideController:
         await self._sources.wait_synced()
         await self._sources.relist()
         self._sources.refresh_catalogue()
+        self._recount = True
         self._add_all()
         async with asyncio.TaskGroup() as group:
             group.create_task(self._queue.run(self._reconcile, workers=1))
@@ -142,41 +149,45 @@ class DecideController:
         sources.pools.on_change(self._pool_changed)
         sources.rules.on_change(lambda old, new: self._wide_change(old, new))
         sources.holds.on_change(lambda old, new: self._wide_change(old, new))
-        sources.types.on_change(lambda _old, _new: self._add_all())
+        sources.types.on_change(lambda _old, _new: self._everything())
 
     def _node_changed(self, old: Node | None, new: Node | None) -> None:
         if old is not None and new is not None and not relevant(old, new):
             return
         node = new or old
         assert node is not None
-        if new is None:
-            self._sources.forget(node.name)
-            self._seen.pop(node.name, None)
         self._queue.add(("node", node.name), priority=1)
 
     def _repair_changed(self, old: NodeRepair | None, new: NodeRepair | None) -> None:
         repair = new or old
         assert repair is not None
         self._queue.add(("repair", repair.metadata.name), priority=1)
-        if new is None or new.ended:
+        if new is None or old is None or old.status.phase != new.status.phase or new.ended:
             self._queue.add(("node", repair.spec.node.name))
-        if new is None or old is None or old.status.phase != new.status.phase:
             self._queue.add(("pool", repair.spec.pool.name))
 
     def _pool_changed(self, old: RepairPool | None, new: RepairPool | None) -> None:
         if old is None or new is None or old.metadata.generation != new.metadata.generation:
-            self._add_all()
-        elif len(old.status.slots) > len(new.status.slots):
+            self._everything()
+        elif old.status != new.status or old.metadata.annotations != new.metadata.annotations:
             self._queue.add(("pool", new.metadata.name))
 
     def _wide_change(self, old: object, new: object) -> None:
         before, after = getattr(old, "metadata", None), getattr(new, "metadata", None)
         if before is None or after is None or before.generation != after.generation:
-            self._add_all()
+            self._everything()
+
+    def _everything(self) -> None:
+        """Something that every node is judged by has changed."""
+        self._recount = True
+        self._add_all()
 
     async def _reconcile(self, key: Key) -> float | None:
         if self._sources.refresh_catalogue():
-            self._add_all()
+            self._everything()
+        if self._recount:
+            self._recount = False
+            self._sources.count_all()
         what, name = key
         try:
             if what == "node":
@@ -189,13 +200,15 @@ class DecideController:
     async def _node(self, name: str) -> float | None:
         """Does this node need a repair? An open one is looked at instead."""
         node = self._sources.nodes.get(name)
+        for changed in self._sources.count(name):
+            self._queue.add(("pool", changed))
         for repair in self._sources.repairs_of(name):
             if not repair.ended or repair.metadata.finalizers:
                 self._queue.add(("repair", repair.metadata.name), priority=1)
         if node is None or self._sources.open_repair_of(node) is not None:
             return None
         active = self._sources.active(node)
-        seen = self._keep_seen(node, active)
+        seen = self._sources.seen(node)
         pool, _ = self._sources.pools_of(node)
         rule = self._sources.rules.get(pool.spec.rule) if pool is not None and pool.spec.rule else None
         if not active or pool is None or rule is None:
@@ -210,16 +223,6 @@ class DecideController:
             return None
         return None if result.again in (None, opening.NEVER) else _seconds(now, result.again)
 
-    def _keep_seen(self, node: Node, active: Iterable[Active]) -> dict[str, datetime]:
-        """Since when each active fault has been seen without a break, by our own clock."""
-        before, now = self._seen.get(node.name, {}), self._clock.now()
-        seen = {a.name: before.get(a.name, now) for a in active}
-        if seen:
-            self._seen[node.name] = seen
-        else:
-            self._seen.pop(node.name, None)
-        return seen
-
     async def _repair(self, name: str) -> float | None:
         """Bring one repair as far as it goes at this moment."""
         repair = self._sources.repairs.get(name)
@@ -229,9 +232,10 @@ class DecideController:
         for _ in range(GRANTS):
             if not work.wants or work.view.node is None:
                 break
-            why = await self._reservations.take(work.repair, work.view.node, work.wants)
-            if why:
-                work.status.message = f"{work.status.current.step} waits for a slot: {why}"
+            refused = await self._reservations.take(work.repair, work.view.node, work.wants)
+            if refused is not None:
+                work.status.message = f"{work.status.current.step} waits: {refused.why}"
+                work.status.current.waits_for = refused.waits_for
                 break
             work = advance(repair, self._view(repair))
         written = await self._writer.apply(repair, work)
@@ -268,15 +272,17 @@ class DecideController:
         return plan.build(lead, pool, entry, repair.spec.plan.approval_prefix) if entry is not None else None
 
     async def _pool(self, name: str) -> float | None:
-        """Drop slots that are needed no more, and let the waiting look again."""
+        """Tend the pool, and let those that wait look again."""
         pool = self._sources.pools.get(name)
         if pool is None:
             return None
-        await self._reservations.prune(pool)
+        await self._reservations.tend(pool)
         waiting = self._reservations.waiting(pool)
         for repair in waiting:
             self._queue.add(("repair", repair.metadata.name))
-        return LOOK_AGAIN / 4 if pool.status.slots else None
+        pool = self._sources.pools.get(name) or pool
+        restless = pool.status.slots or pool.status.storms or pool.status.breaker.state != "Closed" or waiting
+        return TEND_AGAIN if restless or self._sources.tally.of(name).unknown else None
 
 
 def _seconds(now: datetime, later: datetime | None) -> float:

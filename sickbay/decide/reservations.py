@@ -1,80 +1,89 @@
-"""Take and give back slots: the conditional writes of `RepairPool.status.slots`."""
+"""Take and give back slots, and keep a pool's breaker and storms: the conditional writes of `RepairPool.status`.
+
+All of it stands in one object and is judged and written together, so that no start is granted on a breaker of an
+earlier moment.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from datetime import datetime, timedelta
+from typing import Any
 
 import msgspec
-import structlog
 
-from sickbay.api import kinds
-from sickbay.api.core import Node
+from sickbay.api import kinds, names
+from sickbay.api.core import Node, ObjectReference
+from sickbay.api.meta import Condition
 from sickbay.api.node_repair import NodeRepair
-from sickbay.api.repair_pool import RepairPool, Slot
-from sickbay.api.words import Phase
-from sickbay.clock import Clock
-from sickbay.decide import slots
+from sickbay.api.patches import merge_diff
+from sickbay.api.repair_pool import RepairPool, RepairPoolStatus
+from sickbay.api.words import BreakerState, Phase
+from sickbay.clock import Clock, rfc3339
+from sickbay.decide import breaker, limits, slots, storm
 from sickbay.decide.arbitration import rank
+from sickbay.decide.limits import Refusal
 from sickbay.decide.sources import Sources
 from sickbay.decide.wants import wanted_slot
 from sickbay.kube import errors
 from sickbay.kube.client import Client
+from sickbay.kube.events import NORMAL, WARNING, EventRecorder
 
-log = structlog.get_logger(__name__)
+COUNTS_AFTER = timedelta(seconds=10)
+"""Counts alone are written at most this often; slots, breaker and storms at once."""
 
 
 class Reservations:
     """Grants slots by the order of need, and drops those that are needed no more."""
 
-    def __init__(self, client: Client, clock: Clock, sources: Sources, check: Callable[[], None]) -> None:
+    def __init__(
+        self, client: Client, clock: Clock, sources: Sources, recorder: EventRecorder, check: Callable[[], None]
+    ) -> None:
         self._client = client
         self._clock = clock
         self._sources = sources
+        self._recorder = recorder
         self._check = check
         """Raises when we do not lead any more; asked before every write."""
+        self._counted: dict[str, datetime] = {}
 
     def held(self, repair: NodeRepair, node: Node) -> frozenset[str]:
         """Kinds of slots that the repair holds in its pool and in every envelope of its node."""
         binding = self._binding(repair, node)
         if not binding:
             return frozenset()
-        names = repair.metadata.name
-        each = [{s.kind for s in pool.status.slots if s.repair == names} for pool in binding]
+        each = [{s.kind for s in pool.status.slots if s.repair == repair.metadata.name} for pool in binding]
         return frozenset(set.intersection(*each))
 
-    async def take(self, repair: NodeRepair, node: Node, kind: str) -> str:
-        """Reserve a slot everywhere it is needed. Returns "" when it is held, otherwise why it is not."""
+    async def take(self, repair: NodeRepair, node: Node, kind: str) -> Refusal | None:
+        """Reserve a slot everywhere it is needed. Returns None when it is held, otherwise why it is not."""
         binding = self._binding(repair, node)
         if not binding:
-            return "the repair's pool is gone"
+            return Refusal("the repair's pool is gone")
         taken: list[RepairPool] = []
         for pool in sorted(binding, key=lambda p: p.metadata.name):
-            why = await self._take_in(pool, repair, node, kind)
-            if why:
+            refused = await self._take_in(pool, repair, node, kind)
+            if refused is not None:
                 for each in taken:
                     await self._drop(each, repair, kind)
-                return why
+                return refused
             taken.append(pool)
-        return ""
+        return None
 
-    async def prune(self, pool: RepairPool) -> None:
-        """Drop the slots of this pool that are needed no more."""
-        repairs = {r.metadata.name: r for r in self._sources.repairs.all()}
+    async def tend(self, pool: RepairPool) -> None:
+        """Drop slots that are needed no more; bring breaker, storms, counts and conditions up to date."""
+        moment = self._moment(pool)
+        status = self._status(moment)
+        repairs = {r.metadata.name: r for s in pool.status.slots if (r := self._sources.repairs.get(s.repair))}
         nodes = {s.node: n for s in pool.status.slots if (n := self._sources.nodes.get(s.node)) is not None}
-        kept = slots.kept(pool, repairs, nodes, self._clock.now())
-        if len(kept) != len(pool.status.slots):
-            await self._write(pool, kept)
+        status.slots = slots.kept(pool, repairs, nodes, moment.now)
+        await self._write(pool, status, moment.now)
 
     def waiting(self, pool: RepairPool, kind: str = "") -> list[NodeRepair]:
         """Open repairs in this pool's range that wait for a slot, the most needy first."""
-        found = []
-        for repair in self._sources.repairs.all():
-            if repair.ended or repair.status.phase != Phase.WAITING_SLOT:
-                continue
-            node = self._sources.nodes.get(repair.spec.node.name)
-            if node is None or not pool.spec.node_selector.matches(node.labels):
-                continue
-            if not kind or wanted_slot(repair) == kind:
+        name, found = pool.metadata.name, []
+        for repair in self._sources.repairs.by_index("waiting", Phase.WAITING_SLOT):
+            if name in self._sources.tally.facts(repair.spec.node.name).pools and kind in ("", wanted_slot(repair)):
                 found.append(repair)
         return sorted(found, key=self._need)
 
@@ -90,40 +99,128 @@ class Reservations:
         if own is None:
             return []
         _, envelopes = self._sources.pools_of(node)
-        return [own, *envelopes]
+        return [own, *(pool for pool in envelopes if pool.metadata.name != own.metadata.name)]
 
-    async def _take_in(self, pool: RepairPool, repair: NodeRepair, node: Node, kind: str) -> str:
+    def _moment(self, pool: RepairPool) -> limits.Moment:
+        """The pool as it is, with its breaker and storms as they have to be now."""
+        counts, now = self._sources.tally.of(pool.metadata.name), self._clock.now()
+        size = len(counts.nodes)
+        trial = self._sources.repairs.get(pool.status.breaker.trial) if pool.status.breaker.trial else None
+        return limits.Moment(
+            view=slots.PoolView(pool, size, frozenset(counts.out)),
+            breaker=breaker.judge(pool, size, counts.faulty(now), trial, now),
+            storms=storm.judge(pool, counts.sick.values(), now),
+            repairs=self._sources.repairs_in(pool.metadata.name),
+            now=now,
+        )
+
+    def _status(self, moment: limits.Moment) -> RepairPoolStatus:
+        pool = moment.view.pool
+        counts = self._sources.tally.of(pool.metadata.name)
+        status = msgspec.structs.replace(
+            pool.status,
+            observed_generation=pool.metadata.generation,
+            nodes=moment.view.size,
+            faulty=counts.faulty(moment.now),
+            unavailable=len(slots.unavailable(moment.view)),
+            breaker=moment.breaker,
+            storms=moment.storms,
+        )
+        status.conditions = self._conditions(moment)
+        return status
+
+    def _conditions(self, moment: limits.Moment) -> list[Condition]:
+        pool, rule = moment.view.pool, moment.view.pool.spec.rule
+        resolved = not rule or self._sources.rules.get(rule) is not None
+        closed = moment.breaker.state == BreakerState.CLOSED
+        wanted = {
+            names.RULE_RESOLVED: (resolved, "" if resolved else f"there is no RepairRule {rule}; nothing is repaired"),
+            names.LIMITS_FIT: (limits.fits(moment.view), "maxParallelRepairs may not be above what the breaker bears"),
+            names.BREAKER_OPEN: (not closed, moment.breaker.reason),
+        }
+        kept = [c for c in pool.status.conditions if c.type not in wanted]
+        return kept + [_condition(pool, kind, *what, moment.now) for kind, what in wanted.items()]
+
+    async def _take_in(self, pool: RepairPool, repair: NodeRepair, node: Node, kind: str) -> Refusal | None:
         pool = self._sources.pools.get(pool.metadata.name) or pool
         if slots.holds_slot(pool, repair.metadata.name, kind):
-            return ""
-        view = slots.PoolView(pool, self._sources.members(pool))
-        why = slots.refusal(view, node, kind) or self._turn(view, repair, node, kind)
-        if why:
-            return why
-        await self._write(pool, slots.granted(view, repair, node, kind, self._clock.now()))
-        return ""
+            return None
+        moment = self._moment(pool)
+        status = self._status(moment)
+        refused = limits.refusal(moment, repair, node, kind) or self._turn(moment, repair, node, kind)
+        if refused is None:
+            status.slots = slots.granted(moment.view, repair, node, kind, moment.now)
+            if kind != slots.VALIDATE:
+                status.breaker = breaker.with_trial(status.breaker, repair.metadata.name)
+        await self._write(pool, status, moment.now)
+        return refused
 
-    def _turn(self, view: slots.PoolView, repair: NodeRepair, node: Node, kind: str) -> str:
+    def _turn(self, moment: limits.Moment, repair: NodeRepair, node: Node, kind: str) -> Refusal | None:
         """Not our turn while more needy repairs wait than there is room for."""
-        ahead = [r for r in self.waiting(view.pool, kind) if self._need(r) < self._need(repair)]
-        if len(ahead) < slots.room(view, kind) or (kind == slots.UNAVAILABLE and node.name in slots.unavailable(view)):
-            return ""
-        return f"{len(ahead)} repairs in greater need wait for the same slot"
+        ahead = [r for r in self.waiting(moment.view.pool, kind) if self._need(r) < self._need(repair)]
+        counted = kind == slots.UNAVAILABLE and node.name in slots.unavailable(moment.view)
+        if len(ahead) < slots.room(moment.view, kind) or counted:
+            return None
+        return Refusal(f"{len(ahead)} repairs in greater need wait for the same slot")
 
     async def _drop(self, pool: RepairPool, repair: NodeRepair, kind: str) -> None:
         pool = self._sources.pools.get(pool.metadata.name) or pool
         kept = [s for s in pool.status.slots if not (s.repair == repair.metadata.name and s.kind == kind)]
-        await self._write(pool, kept)
+        await self._write(pool, msgspec.structs.replace(pool.status, slots=kept), self._clock.now())
 
-    async def _write(self, pool: RepairPool, kept: list[Slot]) -> None:
+    async def _write(self, pool: RepairPool, status: RepairPoolStatus, now: datetime) -> None:
         """The conditional write. A Conflict is raised: whoever asked looks again at what stands there now."""
+        patch = merge_diff(msgspec.to_builtins(pool.status), msgspec.to_builtins(status))
+        if not patch or not self._worth(pool, patch, now):
+            return
         self._check()
         meta = {"resourceVersion": pool.metadata.resource_version, "uid": pool.metadata.uid}
-        body = {"metadata": meta, "status": {"slots": [msgspec.to_builtins(s) for s in kept]}}
+        body: dict[str, Any] = {"metadata": meta, "status": patch}
         try:
             written = await self._client.patch_merge(kinds.REPAIR_POOL, pool.metadata.name, body, subresource="status")
         except errors.Conflict:
-            fresh = await self._client.get(kinds.REPAIR_POOL, pool.metadata.name)
-            self._sources.pools.observe_write(fresh)
+            self._sources.pools.observe_write(await self._client.get(kinds.REPAIR_POOL, pool.metadata.name))
             raise
+        self._counted[pool.metadata.name] = now
         self._sources.pools.observe_write(written)
+        self._tell(pool, written)
+
+    def _worth(self, pool: RepairPool, patch: dict[str, Any], now: datetime) -> bool:
+        """False for counts that have changed again within 10 s; the next look writes them."""
+        if patch.keys() - {"nodes", "faulty", "unavailable"}:
+            return True
+        last = self._counted.get(pool.metadata.name)
+        return last is None or now - last >= COUNTS_AFTER
+
+    def _tell(self, before: RepairPool, after: RepairPool) -> None:
+        old, new = before.status, after.status
+        if new.breaker.state == BreakerState.OPEN and old.breaker.opened_at != new.breaker.opened_at:
+            self._event(after, WARNING, names.BREAKER_OPENED, f"no new repairs: {new.breaker.reason}")
+        if new.breaker.state == BreakerState.CLOSED and old.breaker.state != BreakerState.CLOSED:
+            self._event(after, NORMAL, names.BREAKER_CLOSED, "repairs may start again")
+        known = {s.cause for s in old.storms}
+        for each in new.storms:
+            if each.cause not in known:
+                text = f"{each.nodes} nodes at once with {each.cause}: one shared cause; no repairs start"
+                self._event(after, WARNING, names.STORM_SEEN, text)
+
+    def _event(self, pool: RepairPool, kind: str, reason: str, message: str) -> None:
+        meta = pool.metadata
+        regarding = ObjectReference(api_version=names.API_VERSION, kind="RepairPool", name=meta.name, uid=meta.uid)
+        self._recorder.event(regarding, kind, reason, message)
+
+
+def _condition(pool: RepairPool, kind: str, holds: bool, message: str, now: datetime) -> Condition:
+    """The condition, with the time of its last change."""
+    status = "True" if holds else "False"
+    old = next((c for c in pool.status.conditions if c.type == kind), None)
+    since = old.last_transition_time if old is not None and old.status == status else rfc3339(now)
+    good = holds != (kind == names.BREAKER_OPEN)
+    return Condition(
+        type=kind,
+        status=status,
+        observed_generation=pool.metadata.generation,
+        last_transition_time=since,
+        reason="AsExpected" if good else kind if kind == names.BREAKER_OPEN else f"Not{kind}",
+        message="" if good else message,
+    )

@@ -13,8 +13,8 @@ A repair reserves in its own pool and in every envelope (a pool without a rule) 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from sickbay.api import names, quantity
@@ -41,10 +41,10 @@ class PoolView:
     """A pool with what its caps are judged by."""
 
     pool: RepairPool
-    nodes: Sequence[Node]
-    """Every node it selects, live ones only."""
-    repairs: Mapping[str, NodeRepair] = field(default_factory=dict)
-    """All open repairs, by name."""
+    size: int
+    """How many nodes it selects."""
+    out: frozenset[str] = frozenset()
+    """Names of those that are out of service for any reason."""
 
 
 def offers_capacity(node: Node) -> bool:
@@ -60,16 +60,14 @@ def out_of_service(node: Node) -> bool:
     return node.unschedulable or names.QUARANTINE in node.annotations or not offers_capacity(node)
 
 
-def unavailable(view: PoolView) -> set[str]:
+def unavailable(view: PoolView) -> frozenset[str]:
     """Names of the pool's nodes that count in maxUnavailable: out of service, or about to be."""
-    live = {node.name for node in view.nodes}
-    counted = {node.name for node in view.nodes if out_of_service(node)}
-    return counted | {slot.node for slot in view.pool.status.slots if slot.kind == UNAVAILABLE and slot.node in live}
+    return view.out | {slot.node for slot in view.pool.status.slots if slot.kind == UNAVAILABLE}
 
 
 def limit_of(view: PoolView, kind: str) -> int:
     """The cap of one kind of slot in whole nodes. Percentages round down, but never below the stated least."""
-    spec, size = view.pool.spec, len(view.nodes)
+    spec, size = view.pool.spec, view.size
     if kind == UNAVAILABLE:
         return quantity.resolve(spec.max_unavailable, size, at_least=1)
     if kind == REPAIR:

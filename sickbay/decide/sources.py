@@ -3,19 +3,27 @@
 from __future__ import annotations
 
 import asyncio
+from datetime import datetime
 from typing import Any
 
-from sickbay.api import kinds
+from sickbay.api import kinds, names
 from sickbay.api.core import Node
 from sickbay.api.hold import Hold
+from sickbay.api.holds import strictest
 from sickbay.api.node_repair import NodeRepair
 from sickbay.api.repair_pool import RepairPool
 from sickbay.api.repair_rule import RepairRule
 from sickbay.clock import Clock, Randomness
 from sickbay.decide import catalogue
+from sickbay.decide.actionable import wants_repair
 from sickbay.decide.arbitration import ordered
+from sickbay.decide.excuse import excused
 from sickbay.decide.faults import Active, active_faults
-from sickbay.decide.slots import owner_and_envelopes
+from sickbay.decide.hand import holds_node
+from sickbay.decide.plan import matching_entry
+from sickbay.decide.slots import out_of_service, owner_and_envelopes
+from sickbay.decide.storm import Onset
+from sickbay.decide.tally import Facts, Tally
 from sickbay.kube.client import Client
 from sickbay.kube.informer import Informer
 
@@ -36,9 +44,18 @@ class Sources:
         self.types: Informer[dict[str, Any]] = informer(kinds.FAULT_TYPE.raw)
         self.holds: Informer[Hold] = informer(kinds.HOLD)
         self.repairs: Informer[NodeRepair] = informer(
-            kinds.NODE_REPAIR, indexes={"node": lambda repair: [repair.spec.node.name]}
+            kinds.NODE_REPAIR,
+            indexes={
+                "node": lambda repair: [repair.spec.node.name],
+                "pool": lambda repair: [repair.spec.pool.name],
+                "waiting": lambda repair: [repair.status.phase] if not repair.ended else [],
+            },
         )
         self.catalogue = catalogue.build()
+        self.tally = Tally()
+        self._clock = clock
+        self._seen: dict[str, dict[str, datetime]] = {}
+        self._blind: dict[str, datetime] = {}
         self._active: dict[str, tuple[str, int, list[Active]]] = {}
         self._edition = 0
         self.types.on_change(lambda _old, _new: self._stale())
@@ -78,8 +95,60 @@ class Sources:
         self._active[node.name] = (version, self._edition, found)
         return found
 
-    def forget(self, node: str) -> None:
-        self._active.pop(node, None)
+    def seen(self, node: Node) -> dict[str, datetime]:
+        """Since when each active fault of the node has been seen without a break, by our own clock."""
+        before, now = self._seen.get(node.name, {}), self._clock.now()
+        seen = {a.name: before.get(a.name, now) for a in self.active(node)}
+        if seen:
+            self._seen[node.name] = seen
+        else:
+            self._seen.pop(node.name, None)
+        return seen
+
+    def count(self, name: str) -> set[str]:
+        """Bring the tally up to date for one node. Returns the pools whose counts changed."""
+        node = self.nodes.get(name)
+        if node is None:
+            self._active.pop(name, None)
+            self._seen.pop(name, None)
+            self._blind.pop(name, None)
+            return self.tally.drop(name)
+        return self.tally.put(name, self._facts(node))
+
+    def count_all(self) -> None:
+        """Count everything anew: a pool, a rule, a Hold or a fault type has changed."""
+        self.tally.rebuild({node.name: self._facts(node) for node in self.nodes.all()})
+
+    def _facts(self, node: Node) -> Facts:
+        owner, envelopes = self.pools_of(node)
+        pools = tuple(pool.metadata.name for pool in [*([owner] if owner is not None else []), *envelopes])
+        return Facts(pools, out_of_service(node), self._onset(node, owner, pools), self._unknown_since(node))
+
+    def _onset(self, node: Node, owner: RepairPool | None, pools: tuple[str, ...]) -> Onset | None:
+        """The node's first fault that its rule would treat; None when there is none, or when the node is excused."""
+        rule = self.rules.get(owner.spec.rule) if owner is not None and owner.spec.rule else None
+        if owner is None or rule is None:
+            return None
+        treated = [a for a in self.active(node) if wants_repair(a.type) and matching_entry(rule, a.name, a.type)]
+        lead = treated[0] if treated else None
+        under = next((r for r in self.repairs_of(node.name) if not r.ended and holds_node(r)), None)
+        if lead is None and under is None:
+            return None
+        now, faults = self._clock.now(), [a.name for a in treated]
+        hold = strictest(self.holds.all(), node, pools, faults, now)
+        if excused(node, lead, self.repairs_of(node.name), owner, hold, now):
+            return None
+        fault = lead.name if lead is not None else "repair"
+        first = min((at for name, at in self.seen(node).items() if name in faults), default=now)
+        group = under.spec.group.id if under is not None else ""
+        return Onset(node.name, fault, first, node.labels, group=group)
+
+    def _unknown_since(self, node: Node) -> datetime | None:
+        blind = node.condition(names.DETECTION_BLIND)
+        if blind is None or blind.status != "Unknown":
+            self._blind.pop(node.name, None)
+            return None
+        return self._blind.setdefault(node.name, self._clock.now())
 
     def pools_of(self, node: Node) -> tuple[RepairPool | None, list[RepairPool]]:
         return owner_and_envelopes(self.pools.all(), node)
@@ -92,5 +161,5 @@ class Sources:
         mine = (r for r in self.repairs_of(node.name) if r.spec.node.uid == node.uid and not r.ended)
         return min(mine, key=lambda r: (r.metadata.creation_timestamp or "", r.metadata.name), default=None)
 
-    def members(self, pool: RepairPool) -> list[Node]:
-        return [node for node in self.nodes.all() if pool.spec.node_selector.matches(node.labels)]
+    def repairs_in(self, pool: str) -> list[NodeRepair]:
+        return self.repairs.by_index("pool", pool)

@@ -1,8 +1,8 @@
 """Counts per pool, kept current node by node.
 
-A pool of 10,000 nodes is not walked for every decision: what a node contributes (in which pools, out of service, faulty,
-since when) is kept and replaced when the node, its repair or a Hold changes. Only a changed pool, rule or fault type
-makes everything be counted anew.
+A pool of 10,000 nodes is not walked for every decision: what a node contributes (in which pools, out of service,
+faulty, since when) is kept and replaced when the node, its repair or a Hold changes. Only a changed pool, rule or fault
+type makes everything be counted anew.
 """
 
 from __future__ import annotations
