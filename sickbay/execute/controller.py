@@ -31,7 +31,7 @@ from sickbay.kube.client import Client
 from sickbay.kube.events import WARNING, EventRecorder
 from sickbay.kube.informer import Informer
 from sickbay.kube.leadership import Leadership
-from sickbay.kube.lease import Elector
+from sickbay.kube.lease import Elector, LeaseTimes
 from sickbay.kube.nodelease import NodeLease
 from sickbay.kube.workqueue import WorkQueue
 from sickbay.providers.base import Provider
@@ -55,6 +55,7 @@ class ExecuteOptions:
     namespace: str = "sickbay-system"
     governor: Limits = field(default_factory=Limits)
     resync: float = 300.0
+    lease: LeaseTimes = field(default_factory=LeaseTimes)
 
 
 class StepRunner(Protocol):
@@ -87,6 +88,8 @@ class ExecuteController:
         self._elector = Elector(
             client, clock, randomness, name="sickbay-execute",
             namespace=self._options.namespace, identity=self._options.identity,
+            lease_duration=self._options.lease.duration, renew_deadline=self._options.lease.deadline,
+            retry_period=self._options.lease.period,
         )  # fmt: skip
         self._recorder = EventRecorder(client, clock, randomness, component="sickbay-execute")
         self._queue: WorkQueue[str] = WorkQueue(clock, randomness, name="execute")

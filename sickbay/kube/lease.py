@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Coroutine
+from dataclasses import dataclass
 from typing import Any
 
 import structlog
@@ -27,6 +28,16 @@ from sickbay.kube.metrics import KubeMetrics
 
 LEASE_DURATION, RENEW_DEADLINE, RETRY_PERIOD = 15, 10.0, 2.0
 """Seconds; client-go's defaults. Between deadline and duration lies the safety margin."""
+
+
+@dataclass(frozen=True, slots=True)
+class LeaseTimes:
+    """Seconds: how long others wait for a silent leader, when it gives up itself, and how often it renews."""
+
+    duration: int = LEASE_DURATION
+    deadline: float = RENEW_DEADLINE
+    period: float = RETRY_PERIOD
+
 
 RELEASE_SECONDS = 5.0
 """How long giving the lease back may take when the process is asked to end."""
