@@ -11,7 +11,7 @@ from sickbay.api.repair_pool import RepairPool
 from sickbay.api.structural import default, validate
 from tests.api import widgets
 from tests.api.judge import admitted, judged_bad
-from tests.api.objects import BAD, GOOD
+from tests.api.objects import BAD, GOOD, MINIMAL, manifest
 
 pytestmark = pytest.mark.controlplane
 
@@ -25,11 +25,11 @@ POLLS = 200
 def server(control_plane):
     """The API server with our CRDs in it, each Established."""
     admin = control_plane.admin()
-    for manifest in manifests():
-        answer = admin.post(CRDS, json=manifest)
+    for crd in manifests():
+        answer = admin.post(CRDS, json=crd)
         assert answer.status_code in (201, 409), answer.json()["message"]
-    for manifest in manifests():
-        until(lambda name=manifest["metadata"]["name"]: "Established" in conditions(admin, name))
+    for crd in manifests():
+        until(lambda name=crd["metadata"]["name"]: "Established" in conditions(admin, name))
     for kind in OWN:
         until(lambda path=kind.path(): admin.get(path).status_code == 200)
     return admin
@@ -65,9 +65,9 @@ def patch(server, kind, name, body, subresource=""):
     return server.patch(object_path(kind, name, subresource), json=body, headers=MERGE)
 
 
-@pytest.mark.parametrize("manifest", manifests(), ids=lambda m: m["spec"]["names"]["kind"])
-def test_the_server_accepts_the_definition_without_reservation(server, manifest):
-    found = conditions(server, manifest["metadata"]["name"])
+@pytest.mark.parametrize("crd", manifests(), ids=lambda crd: crd["spec"]["names"]["kind"])
+def test_the_server_accepts_the_definition_without_reservation(server, crd):
+    found = conditions(server, crd["metadata"]["name"])
     assert {"NamesAccepted", "Established"} <= set(found)
     assert "NonStructuralSchema" not in found
     assert "Terminating" not in found
@@ -115,6 +115,29 @@ def test_a_task_can_be_watched_by_its_node(server):
         assert create(server, "NodeTask", made).status_code == 201
     found = server.get(collection("NodeTask"), params={"fieldSelector": "spec.node.name=train-7"}).json()
     assert [task["metadata"]["name"] for task in found["items"]] == ["of-train-7"]
+
+
+def test_kubectl_explains_a_field_in_our_words(server, control_plane):
+    told = control_plane.kubectl("explain", "repairpools.spec.breaker.threshold")
+    assert told.returncode == 0, told.stderr
+    assert "Opens when more nodes than this are faulty" in " ".join(told.stdout.split())
+
+
+@pytest.mark.parametrize(
+    ("short", "columns"),
+    [
+        ("rp", ["NAME", "MODE", "RULE", "NODES", "FAULTY", "UNAVAILABLE", "BREAKER", "AGE"]),
+        ("nr", ["NAME", "NODE", "FAULT", "PHASE", "STEP", "WAITSFOR", "OUTCOME", "AGE"]),
+        ("nt", ["NAME", "NODE", "ACTION", "PHASE", "AGE"]),
+        ("hold", ["NAME", "LEVEL", "ALL", "UNTIL", "OWNER", "AGE"]),
+    ],
+)
+def test_kubectl_lists_a_kind_by_its_short_name_with_our_columns(server, control_plane, short, columns):
+    kind = {"rp": "RepairPool", "nr": "NodeRepair", "nt": "NodeTask", "hold": "Hold"}[short]
+    create(server, kind, manifest(kind, "listed", MINIMAL[kind]))
+    listed = control_plane.kubectl("get", short)
+    assert listed.returncode == 0, listed.stderr
+    assert listed.stdout.splitlines()[0].split() == columns
 
 
 def test_the_server_fills_in_the_defaults_our_structs_have(server):
