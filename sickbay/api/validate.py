@@ -18,7 +18,7 @@ from sickbay.api import names
 from sickbay.api.beyond_schema import further_problems
 from sickbay.api.crds import schemas
 from sickbay.api.duration import PATTERN as DURATION_PATTERN
-from sickbay.api.kinds import OWN
+from sickbay.api.kinds import OWN, Kind
 from sickbay.api.quantity import PERCENT_PATTERN
 from sickbay.api.structural import Violation, default, prune, unknown_fields
 from sickbay.api.structural import validate as judge
@@ -42,11 +42,12 @@ class Problem(NamedTuple):
         return f"{self.path}{shown}: {self.message}; {self.remedy}"
 
 
-def validate(kind: str, obj: Mapping[str, Any], old: Mapping[str, Any] | None = None) -> list[Problem]:
+def validate(kind: str | Kind[Any], obj: Mapping[str, Any], old: Mapping[str, Any] | None = None) -> list[Problem]:
     """Everything wrong with a manifest of one of our kinds, in no particular order; empty when it is good.
 
     `old` is the stored version, for the rules about changes. Raises KeyError for a kind that is not ours.
     """
+    kind = kind if isinstance(kind, str) else kind.kind
     if kind not in schemas():
         raise KeyError(f"{kind!r} is no kind of {names.API_VERSION}; there are {', '.join(schemas())}")
     schema, plain = schemas()[kind], _json(obj)

@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from sickbay.api.kinds import REPAIR_POOL
 from sickbay.api.patches import apply_merge
 from sickbay.api.validate import Problem, validate
 from tests.api.objects import ALL_FIVE, BAD, GOOD, MINIMAL, manifest, match, procedure, step
@@ -156,6 +157,10 @@ def test_a_manifest_may_leave_the_name_to_the_server():
     made = pool()
     made["metadata"] = {"generateName": "train-"}
     assert validate("RepairPool", made) == []
+
+
+def test_a_kind_may_be_named_or_given():
+    assert validate(REPAIR_POOL, pool(mode="act")) == validate("RepairPool", pool(mode="act")) != []
 
 
 def test_a_kind_that_is_not_ours_is_an_error_that_names_ours():
