@@ -8,7 +8,7 @@ took "no longer reported" for "recovered" returned broken nodes when their detec
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import datetime
 from enum import StrEnum
 
 import msgspec
@@ -43,10 +43,14 @@ class Active:
 
 
 def active_faults(node: Node, catalogue: Catalogue) -> list[Active]:
-    """Every fault type that matches the node, by name. An expression that fails matches nothing."""
+    """Every fault type that matches the node, by name. An expression that fails matches nothing.
+
+    Of several conditions that show the same fault the one that has been bad for longest names it, so that neither the
+    order of the conditions nor a late witness makes a new occurrence of it.
+    """
     found: dict[str, Active] = {}
     devices = read_devices(node)
-    for condition in node.conditions:
+    for condition in sorted(node.conditions, key=lambda c: (c.last_transition_time or "", c.type)):
         for name, test in catalogue.by_condition.get(condition.type, ()):
             if name in found or not test.holds(condition.status, condition.reason):
                 continue
@@ -101,7 +105,11 @@ class Proofs:
     provider_id: str
     serial: str
     reset_since: datetime | None
-    """End of the last device reset, service restart or stronger act of this repair."""
+    """End of the last device reset or stronger act of this repair."""
+    acted_since: datetime | None
+    """End of the last act of this repair, whatever it was."""
+    own: bool
+    """The fault was read from a condition that our own agent writes."""
 
 
 def evidence(
@@ -122,36 +130,50 @@ def evidence(
     clears_by = fault.spec.clears_by
     rebooted = bool(node.boot_id) and bool(proofs.boot_id) and node.boot_id != proofs.boot_id
     if active is not None:
-        stale = rebooted and clears_by in ("reboot", "reset") and _older_than_boot(active, node)
+        stale = rebooted and not proofs.own and clears_by in ("reboot", "reset") and _older_than_boot(active, node)
         return Evidence.CLEAR if stale and sees(node) else Evidence.PRESENT
-    if gone_since is None:
+    if gone_since is None or hidden(fault, node):
         return Evidence.UNPROVEN
     if clears_by == "condition":
-        return _after(gone_since, parse_duration(fault.spec.for_ or "0s"), now)
+        return _proven(now - gone_since >= parse_duration(fault.spec.for_ or "0s"))
+    if blind(node):
+        return Evidence.UNPROVEN
     if clears_by == "silence":
         soak = fault.spec.validation.soak if fault.spec.validation else ""
-        return _after(gone_since, parse_duration(soak or "5m"), now)
+        return _proven(now - gone_since >= parse_duration(soak or "5m"))
     if clears_by == "probe":
-        return Evidence.CLEAR if rebooted or sees(node) else Evidence.UNPROVEN
+        return _proven(rebooted or (sees(node) and (proofs.own or _after(proofs.acted_since, last_seen))))
     if clears_by == "reset":
-        done = proofs.reset_since is not None and (last_seen is None or proofs.reset_since >= last_seen)
-        return Evidence.CLEAR if done or rebooted else Evidence.UNPROVEN
+        return _proven(rebooted or _after(proofs.reset_since, last_seen))
     if clears_by == "reboot":
-        return Evidence.CLEAR if rebooted else Evidence.UNPROVEN
-    if clears_by == "replacement":
-        replaced = bool(proofs.provider_id) and node.provider_id != proofs.provider_id
-        return Evidence.CLEAR if replaced else Evidence.UNPROVEN
-    return Evidence.UNPROVEN
+        return _proven(rebooted)
+    replaced = bool(proofs.provider_id) and bool(node.provider_id) and node.provider_id != proofs.provider_id
+    return _proven(clears_by == "replacement" and replaced)
 
 
-def _after(gone_since: datetime, hold: timedelta, now: datetime) -> Evidence:
-    return Evidence.CLEAR if now - gone_since >= hold else Evidence.UNPROVEN
+def _after(done: datetime | None, last_seen: datetime | None) -> bool:
+    return done is not None and (last_seen is None or done >= last_seen)
+
+
+def _proven(proof: bool) -> Evidence:
+    return Evidence.CLEAR if proof else Evidence.UNPROVEN
+
+
+def hidden(fault: FaultType, node: Node) -> bool:
+    """True when a detector of this fault cannot see: its condition reads Unknown, which is neither bad nor good."""
+    read = (node.condition(m.condition.type) for m in fault.spec.match or () if m.condition is not None)
+    return any(condition is not None and condition.status == "Unknown" for condition in read)
 
 
 def sees(node: Node) -> bool:
     """True when an agent of ours watches this node and reports no blind source."""
     condition = node.condition(names.DETECTION_BLIND)
     return condition is not None and condition.status == "False"
+
+
+def blind(node: Node) -> bool:
+    """True when an agent of ours is there and does not see. A node without an agent is judged by what others say."""
+    return node.condition(names.DETECTION_BLIND) is not None and not sees(node)
 
 
 def _older_than_boot(active: Active, node: Node) -> bool:

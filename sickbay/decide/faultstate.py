@@ -6,13 +6,16 @@ from the clocks of others and serve only to tell one occurrence from the next.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from datetime import datetime
 
+from sickbay.api.actions import ACTIONS
 from sickbay.api.fault_type import FaultType
-from sickbay.api.node_repair import FaultSource, NodeRepair, RepairFault
+from sickbay.api.names import condition_type
+from sickbay.api.node_repair import Attempt, FaultSource, NodeRepair, RepairFault
 from sickbay.clock import parse_time, rfc3339
 from sickbay.decide.actionable import wants_repair
-from sickbay.decide.faults import Active, Evidence, Proofs, evidence
+from sickbay.decide.faults import Active, Evidence, Proofs, evidence, hidden
 from sickbay.decide.work import Work
 
 MAX_FAULTS = 16
@@ -48,7 +51,7 @@ def _judge(work: Work, fault: RepairFault, active: Active | None, known: FaultTy
     if known is None:
         return  # the type is gone or broken: nobody can say that the fault is over
     now = rfc3339(work.now)
-    if active is None and fault.gone_since is None:
+    if active is None and fault.gone_since is None and not hidden(known, work.node):
         fault.gone_since = now
     gone = parse_time(fault.gone_since) if fault.gone_since and active is None else None
     verdict = evidence(known, _last_seen(fault), gone, work.node, active, _proofs(work.repair, fault), work.now)
@@ -60,9 +63,8 @@ def _judge(work: Work, fault: RepairFault, active: Active | None, known: FaultTy
         fault.gone_since, fault.cleared_at = None, None
         _add_evidence(fault, active)
     elif verdict is Evidence.CLEAR and fault.cleared_at is None:
+        # A proof stands until the fault is seen again; that nobody looks for a while does not undo it.
         fault.cleared_at = now
-    elif verdict is Evidence.UNPROVEN:
-        fault.cleared_at = None
 
 
 def _last_seen(fault: RepairFault) -> datetime | None:
@@ -71,13 +73,25 @@ def _last_seen(fault: RepairFault) -> datetime | None:
 
 
 def _proofs(repair: NodeRepair, fault: RepairFault) -> Proofs:
-    done = [a.ended for a in repair.status.step("Repair").attempts if a.state == "Done" and a.ended]
+    done = [a for a in repair.status.step("Repair").attempts if a.state == "Done" and a.ended]
     return Proofs(
         boot_id=fault.boot_id or repair.spec.node.boot_id,
         provider_id=repair.spec.node.provider_id,
         serial=repair.spec.node.serial,
-        reset_since=parse_time(done[-1]) if done else None,
+        reset_since=_last_end(a for a in done if _resets(a.action)),
+        acted_since=_last_end(done),
+        own=fault.source.id.split("@")[0] == f"condition/{condition_type(fault.type)}",
     )
+
+
+def _last_end(attempts: Iterable[Attempt]) -> datetime | None:
+    return max((parse_time(a.ended) for a in attempts if a.ended), default=None)
+
+
+def _resets(action: str) -> bool:
+    """True for a device reset and whatever takes down more than that; the restart of a service resets no device."""
+    known = ACTIONS.get(action)
+    return known is not None and known.strength >= ACTIONS["ResetGPU"].strength
 
 
 def _add_evidence(fault: RepairFault, active: Active) -> None:
