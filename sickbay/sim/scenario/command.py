@@ -5,13 +5,9 @@ Exit status: 0 all is as expected, 1 something is not, 2 a file is wrong.
 
 from __future__ import annotations
 
-import logging
-import sys
 from pathlib import Path
-from typing import Any
 
 import click
-import structlog
 
 from sickbay.sim.scenario import report
 from sickbay.sim.scenario.document import BadFileError
@@ -39,7 +35,6 @@ def test_command(
     verbose: bool,
 ) -> None:
     """Run scenario FILES (or all *.yaml below a directory) on the simulator, on virtual time."""
-    _configure_logs(verbose)
     try:
         scenarios = [scenario for file in _expand(files) for scenario in _read(file) if only in scenario.name]
         if not scenarios:
@@ -47,7 +42,7 @@ def test_command(
         if check:
             click.echo(f"{len(scenarios)} runs in good order")
             return
-        results = _run_all(scenarios, output)
+        results = _run_all(scenarios, output, verbose)
     except BadFileError as error:
         click.echo(str(error), err=True)
         context.exit(BAD_FILE)
@@ -58,10 +53,10 @@ def test_command(
         context.exit(FAILED)
 
 
-def _run_all(scenarios: list[Scenario], output: str) -> list[Result]:
+def _run_all(scenarios: list[Scenario], output: str, verbose: bool) -> list[Result]:
     results = []
     for scenario in scenarios:
-        result = run(scenario)
+        result = run(scenario, verbose)
         results.append(result)
         if output == "text":
             for line in report.lines(result):
@@ -96,23 +91,3 @@ def _write(file: Path, text: str) -> None:
         file.write_text(text, encoding="utf-8")
     except OSError as error:
         raise click.FileError(str(file), hint=error.strerror or "cannot be written") from None
-
-
-def _configure_logs(verbose: bool) -> None:
-    """Components log to standard error when asked to, else not at all: what counts is in the objects."""
-    factory: Any = structlog.PrintLoggerFactory(sys.stderr) if verbose else _Nowhere
-    structlog.configure(
-        wrapper_class=structlog.make_filtering_bound_logger(logging.DEBUG if verbose else logging.CRITICAL),
-        logger_factory=factory,
-        processors=[structlog.processors.add_log_level, structlog.processors.KeyValueRenderer()],
-    )
-
-
-class _Nowhere:
-    """A logger that drops what it is told."""
-
-    def __init__(self, *names: Any) -> None: ...
-
-    def msg(self, message: str) -> None: ...
-
-    debug = info = warning = error = critical = exception = failure = fatal = log = msg

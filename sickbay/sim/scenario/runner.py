@@ -10,6 +10,7 @@ from sickbay.sim.components import Settings, available
 from sickbay.sim.fleet import PoolSpec
 from sickbay.sim.hand import LEASES
 from sickbay.sim.invariants import Invariants
+from sickbay.sim.logs import listening
 from sickbay.sim.loop import DeadlockError, StandstillError, VirtualLoop, run_virtual
 from sickbay.sim.scenario.clockwork import Armed, Clockwork
 from sickbay.sim.scenario.defaults import objects_of
@@ -34,14 +35,22 @@ class Result:
         return all(outcome.ok for outcome in self.outcomes)
 
 
-def run(scenario: Scenario) -> Result:
+def run(scenario: Scenario, verbose: bool = False) -> Result:
     """Run it from its first to its last virtual second. Raises BadFileError for what only a run can find."""
     result = Result(scenario)
-    try:
-        run_virtual(lambda loop: _Run(loop, scenario, result).run(), seed=scenario.seed)
-    except (DeadlockError, StandstillError) as error:
-        result.outcomes.append(Outcome(f"the simulation stopped: {error}", ok=False))
+    mistakes: dict[str, None] = {}
+    with listening(lambda text: mistakes.setdefault(text), verbose):
+        try:
+            run_virtual(lambda loop: _Run(loop, scenario, result).run(), seed=scenario.seed)
+        except (DeadlockError, StandstillError) as error:
+            result.outcomes.append(Outcome(f"the simulation stopped: {error}", ok=False))
+    result.outcomes += [_broken(text) for text in mistakes]
     return result
+
+
+def _broken(text: str) -> Outcome:
+    first, *rest = text.splitlines()
+    return Outcome(f"broke: {first}", ok=False, seen=rest)
 
 
 class _Run:
@@ -125,7 +134,7 @@ class _Run:
             outcomes += _timeline_outcomes(armed)
         self._invariants.at_end()
         outcomes += [Outcome(f"invariant: {v.text}", ok=False, at=v.at) for v in self._invariants.violations]
-        outcomes += [Outcome(f"broke: {problem}", ok=False) for problem in self._world.problems]
+        outcomes += [_broken(problem) for problem in self._world.problems]
 
 
 def _timeline_outcomes(armed: Armed) -> list[Outcome]:
