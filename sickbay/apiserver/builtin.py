@@ -121,9 +121,10 @@ def register_builtin(registry: Registry) -> None:
         events,
         "events.k8s.io",
         "v1",
-        eventviews.outward,
-        eventviews.inward,
-        eventviews.check_new,
-        eventviews.FIELD_NAMES,
+        outward=eventviews.outward,
+        inward=eventviews.inward,
+        check=eventviews.check,
+        cause_names=eventviews.CAUSE_NAMES,
+        renamed_fields=eventviews.FIELD_NAMES,
     )
     registry.add(events, modern)

@@ -43,9 +43,24 @@ def inward(obj: Obj) -> Obj:
     return _rename(obj, _BACK, "v1")
 
 
-def check_new(obj: Obj) -> list[Cause]:
-    """What events.k8s.io/v1 asks of a new Event beyond core/v1; `obj` is in the stored form."""
-    causes = [] if obj.get("eventTime") else [required("eventTime")]
-    if obj.get("type") not in ("Normal", "Warning"):
-        causes.append(invalid_value("type", obj.get("type", ""), f"has invalid value: {obj.get('type', '')}"))
+_SETTLED = (
+    *("involvedObject", "reason", "message", "source", "firstTimestamp", "lastTimestamp", "count", "type"),
+    *("eventTime", "action", "related", "reportingComponent", "reportingInstance"),
+)
+"""Fields that events.k8s.io/v1 lets nobody change: an Event goes on by its series alone."""
+
+CAUSE_NAMES = {"reportingComponent": "reportingController"}
+
+
+def check(new: Obj, old: Obj | None) -> list[Cause]:
+    """What events.k8s.io/v1 asks beyond core/v1; both objects are in the stored form."""
+    if old is not None:
+        return [
+            invalid_value(field, new.get(field, ""), "field is immutable")
+            for field in _SETTLED
+            if new.get(field) != old.get(field)
+        ]
+    causes = [] if new.get("eventTime") else [required("eventTime")]
+    if new.get("type") not in ("Normal", "Warning"):
+        causes.append(invalid_value("type", new.get("type", ""), f"has invalid value: {new.get('type', '')}"))
     return causes

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from sickbay.apiserver.calls import Answer, ResourceCall, WatchStream, encode
-from sickbay.apiserver.errors import Obj, StatusError, method_not_allowed
+from sickbay.apiserver.errors import Obj, StatusError, method_not_allowed, no_such_path
 from sickbay.apiserver.listing import Page, check_kept, page, selection, too_large
 from sickbay.apiserver.listoptions import WatchOptions, list_options, parse_version, watch_options
 from sickbay.apiserver.resources import Served
@@ -38,6 +38,8 @@ def entry_json(view: Served, entry: Entry) -> bytes:
 
 def get(store: Store, request: ResourceCall) -> Answer:
     target = request.target
+    if target.subresource and target.subresource not in request.view.type.subresources:
+        raise no_such_path()
     if target.subresource not in ("", "status"):
         raise method_not_allowed()
     obj = store.get(request.key, target.name, target.namespace)

@@ -71,8 +71,10 @@ class Served:
     version: str
     outward: Convert = _same
     inward: Convert = _same
-    check_new: Callable[[Obj], list[Cause]] | None = None
-    """What this version asks of a new object beyond the kind's own rules."""
+    check: Callable[[Obj, Obj | None], list[Cause]] | None = None
+    """What this version asks beyond the kind's own rules of a new object (old = None) and of a change."""
+    cause_names: Mapping[str, str] = field(default_factory=dict)
+    """What this version calls fields that causes name by their stored name."""
     renamed_fields: Mapping[str, str] = field(default_factory=dict)
 
     @property

@@ -151,14 +151,21 @@ class Store:
     # -- writing
 
     def create(
-        self, resource: str, obj: Obj, namespace: str = "", *, caller: Caller = SYSTEM, dry_run: bool = False
+        self,
+        resource: str,
+        obj: Obj,
+        namespace: str = "",
+        *,
+        caller: Caller = SYSTEM,
+        dry_run: bool = False,
+        view: Served | None = None,
     ) -> Obj:
         """Raises StatusError: 409 when it exists, 422 when it is invalid, 404 for an unknown namespace."""
         kind = self.type(resource)
         given = (obj.get("metadata") or {}).get("name", "")
         write = self._write("create", kind, namespace, given, "", caller, obj)
         self.announce(write)
-        new = self._created(kind, copied(obj), namespace)
+        new = self._created(kind, copied(obj), namespace, view)
         name, space = new["metadata"]["name"], new["metadata"].get("namespace", "")
         if kind.object_key(space, name) in self.table(resource).entries:
             raise already_exists(resource, name)
@@ -177,12 +184,13 @@ class Store:
         subresource: str = "",
         caller: Caller = SYSTEM,
         dry_run: bool = False,
+        view: Served | None = None,
     ) -> Obj:
         """Replace an object. A resourceVersion in it must be the current one; without one the last writer wins."""
         kind = self.type(resource)
         name = (obj.get("metadata") or {}).get("name", "")
         write = self._write("update", kind, namespace, name, subresource, caller, obj)
-        return self._modify(kind, write, lambda old: self._replacement(kind, obj, old), dry_run)
+        return self._modify(kind, write, lambda old: self._replacement(kind, obj, old), dry_run, view)
 
     def _replacement(self, kind: ResourceType, obj: Obj, old: Obj) -> Obj:
         new = copied(obj)
@@ -217,8 +225,8 @@ class Store:
         write = self._write("patch", kind, namespace, name, subresource, caller, None)
         change = patcher(kind, body, patch_type)
         if view is not None and not view.native:
-            return self._modify(kind, write, lambda old: view.inward(change(view.outward(old))), dry_run)
-        return self._modify(kind, write, change, dry_run)
+            return self._modify(kind, write, lambda old: view.inward(change(view.outward(old))), dry_run, view)
+        return self._modify(kind, write, change, dry_run, view)
 
     def _write(
         self,
@@ -233,10 +241,17 @@ class Store:
         old = self.find(kind.key, name, namespace)
         return Write(verb, kind.key, kind.kind, namespace, name, subresource, caller.user, caller.user_agent, old, new)
 
-    def _modify(self, kind: ResourceType, write: Write, change: Callable[[Obj], Obj], dry_run: bool) -> Obj:
+    def _modify(
+        self,
+        kind: ResourceType,
+        write: Write,
+        change: Callable[[Obj], Obj],
+        dry_run: bool,
+        view: Served | None,
+    ) -> Obj:
         self.announce(write)
         old = self.get(kind.key, write.name, write.namespace)
-        new = self._updated(kind, change(old), old, write.subresource)
+        new = self._updated(kind, change(old), old, write.subresource, view)
         if dry_run:
             return new
         if new == old:
@@ -301,7 +316,7 @@ class Store:
 
     # -- building versions
 
-    def _created(self, kind: ResourceType, obj: Obj, namespace: str) -> Obj:
+    def _created(self, kind: ResourceType, obj: Obj, namespace: str, view: Served | None) -> Obj:
         meta = self._created_metadata(kind, obj, namespace)
         new = {**obj, "metadata": meta}
         self._check_type(kind, new)
@@ -312,7 +327,7 @@ class Store:
         causes = metadata.check_name(name, path_segment_only=kind.group == "rbac.authorization.k8s.io")
         causes += metadata.check(new["metadata"], None)
         causes += kind.strategy.validate(new, None, "")
-        self._refuse(kind, name, causes)
+        self._refuse(kind, name, causes + viewed(view, new, None), view)
         return new
 
     def _created_metadata(self, kind: ResourceType, obj: Obj, namespace: str) -> Obj:
@@ -364,7 +379,7 @@ class Store:
             if kind.object_key(namespace, name) not in entries:
                 return name
 
-    def _updated(self, kind: ResourceType, candidate: Obj, old: Obj, subresource: str) -> Obj:
+    def _updated(self, kind: ResourceType, candidate: Obj, old: Obj, subresource: str, view: Served | None) -> Obj:
         given = candidate.get("metadata") or {}
         if problem := metadata.check_types(given):
             raise bad_request(problem)
@@ -385,7 +400,7 @@ class Store:
         self._count_generation(kind, new, old)
         causes += metadata.check(new["metadata"], before)
         causes += kind.strategy.validate(new, old, subresource)
-        self._refuse(kind, before["name"], causes)
+        self._refuse(kind, before["name"], causes + viewed(view, new, old), view)
         return new
 
     @staticmethod
@@ -416,9 +431,12 @@ class Store:
                 )
 
     @staticmethod
-    def _refuse(kind: ResourceType, name: str, causes: Sequence[Cause]) -> None:
-        if causes:
-            raise invalid(kind.kind, kind.group, name, [*causes])
+    def _refuse(kind: ResourceType, name: str, causes: Sequence[Cause], view: Served | None) -> None:
+        if not causes:
+            return
+        if view is not None and view.cause_names:
+            causes = [replace(cause, field=view.cause_names.get(cause.field, cause.field)) for cause in causes]
+        raise invalid(kind.kind, kind.group, name, [*causes])
 
     # -- committing
 
@@ -464,6 +482,11 @@ class Store:
             watcher.close()
         self.resources.remove(resource)
         self._tables.pop(resource, None)
+
+
+def viewed(view: Served | None, new: Obj, old: Obj | None) -> list[Cause]:
+    """What the version spoken asks beyond the kind's own rules."""
+    return view.check(new, old) if view is not None and view.check is not None else []
 
 
 def ends(obj: Obj) -> bool:

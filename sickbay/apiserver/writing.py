@@ -12,7 +12,6 @@ from sickbay.apiserver.errors import (
     Obj,
     StatusError,
     bad_request,
-    invalid,
     method_not_allowed,
     no_such_path,
     unsupported_media_type,
@@ -36,10 +35,9 @@ def create(store: Store, request: ResourceCall) -> Answer:
     if target.name:
         return subresources.create(store, request)
     obj, warnings = _inward(request, decode_body(call))
-    if request.view.check_new is not None and (causes := request.view.check_new(obj)):
-        name = (obj.get("metadata") or {}).get("name", "")
-        raise invalid(request.view.type.kind, request.view.type.group, name, causes)
-    new = store.create(request.key, obj, target.namespace, caller=call.caller, dry_run=call.query.dry_run())
+    new = store.create(
+        request.key, obj, target.namespace, caller=call.caller, dry_run=call.query.dry_run(), view=request.view
+    )
     return Answer(201, object_json(store, request.view, new), warnings)
 
 
@@ -71,7 +69,11 @@ def update(store: Store, request: ResourceCall) -> Answer:
     name = meta.setdefault("name", target.name)
     if name != target.name:
         raise bad_request(f"the name of the object ({name}) does not match the name on the URL ({target.name})")
-    options: dict[str, Any] = {"caller": call.caller, "dry_run": call.query.dry_run("UpdateOptions")}
+    options: dict[str, Any] = {
+        "caller": call.caller,
+        "dry_run": call.query.dry_run("UpdateOptions"),
+        "view": request.view,
+    }
     absent = store.find(request.key, target.name, target.namespace) is None
     if absent and request.view.type.strategy.create_on_update and not target.subresource:
         new = store.create(request.key, obj, target.namespace, **options)

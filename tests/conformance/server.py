@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncGenerator, Callable
 from contextlib import aclosing, suppress
 from dataclasses import dataclass
 from typing import Any
@@ -137,7 +137,7 @@ class Server:
             await asyncio.wait_for(collect(), WATCH_SECONDS)
         return events
 
-    async def lines(self, path: str, **headers: str) -> AsyncIterator[Obj]:
+    async def lines(self, path: str, **headers: str) -> AsyncGenerator[Obj, None]:
         async with self.client.stream("GET", path, headers=headers) as answer:
             assert answer.status_code == 200, await answer.aread()
             async for line in answer.aiter_lines():
