@@ -11,32 +11,20 @@ One revision counter serves all resources, as etcd's does: it is the resourceVer
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
 import msgspec
 
-from sickbay.apiserver import crds, jsonpatch, mergepatch, metadata, strategic
+from sickbay.apiserver import crds, versions
 from sickbay.apiserver.binding import bound
 from sickbay.apiserver.builtin import register_builtin
 from sickbay.apiserver.deletion import Deleted, DeleteOptions, Deletion
-from sickbay.apiserver.errors import (
-    Cause,
-    Obj,
-    StatusError,
-    already_exists,
-    bad_request,
-    conflict,
-    forbidden,
-    internal,
-    invalid,
-    not_found,
-    unprocessable,
-    unsupported_media_type,
-)
+from sickbay.apiserver.errors import Obj, StatusError, already_exists, bad_request, not_found
 from sickbay.apiserver.eviction import evict
 from sickbay.apiserver.listing import check_kept, selection
+from sickbay.apiserver.patching import JSON, MERGE, STRATEGIC, patcher
 from sickbay.apiserver.resources import Registry, ResourceType, Served
 from sickbay.apiserver.table import Entry, Filter, Table, Watcher
 from sickbay.apiserver.writes import SYSTEM, Caller, Hook, Write
@@ -46,7 +34,7 @@ HISTORY = 10_000
 """Changes kept for each resource; a watch that resumes from before them gets 410."""
 SYSTEM_NAMESPACES = ("default", "kube-node-lease", "kube-public", "kube-system")
 
-JSON, MERGE, STRATEGIC = "json", "merge", "strategic"
+__all__ = ["JSON", "MERGE", "STRATEGIC", "Store"]
 
 
 def copied(obj: Obj) -> Obj:
@@ -165,7 +153,7 @@ class Store:
         given = (obj.get("metadata") or {}).get("name", "")
         write = self._write("create", kind, namespace, given, "", caller, obj)
         self.announce(write)
-        new = self._created(kind, copied(obj), namespace, view)
+        new = versions.created(self, kind, copied(obj), namespace, view)
         name, space = new["metadata"]["name"], new["metadata"].get("namespace", "")
         if kind.object_key(space, name) in self.table(resource).entries:
             raise already_exists(resource, name)
@@ -190,19 +178,7 @@ class Store:
         kind = self.type(resource)
         name = (obj.get("metadata") or {}).get("name", "")
         write = self._write("update", kind, namespace, name, subresource, caller, obj)
-        return self._modify(kind, write, lambda old: self._replacement(kind, obj, old), dry_run, view)
-
-    def _replacement(self, kind: ResourceType, obj: Obj, old: Obj) -> Obj:
-        new = copied(obj)
-        uid = (new.get("metadata") or {}).get("uid", "")
-        if uid and uid != old["metadata"]["uid"]:
-            current = old["metadata"]["uid"]
-            why = f"Precondition failed: UID in precondition: {uid}, UID in object meta: {current}"
-            raise conflict(kind.key, old["metadata"]["name"], why)
-        if not kind.strategy.unconditional and not (new.get("metadata") or {}).get("resourceVersion"):
-            cause = metadata.invalid_value("metadata.resourceVersion", 0, "must be specified for an update")
-            raise invalid(kind.plural, kind.group, old["metadata"]["name"], [cause])
-        return new
+        return self._modify(kind, write, lambda old: versions.replacement(kind, copied(obj), old), dry_run, view)
 
     def patch(
         self,
@@ -251,13 +227,13 @@ class Store:
     ) -> Obj:
         self.announce(write)
         old = self.get(kind.key, write.name, write.namespace)
-        new = self._updated(kind, change(old), old, write.subresource, view)
+        new = versions.updated(kind, change(old), old, write.subresource, view)
         if dry_run:
             return new
         if new == old:
             self.report(replace(write, old=old, new=old))
             return old
-        if ends(new):
+        if versions.ends(new):
             final = self.drop(kind, new)
             self.report(replace(write, old=old, new=None))
             return final
@@ -314,130 +290,6 @@ class Store:
         stored = self.put(kind, bound(old, node, uid, rfc3339(self.clock.now())))
         self.report(replace(write, old=old, new=stored))
 
-    # -- building versions
-
-    def _created(self, kind: ResourceType, obj: Obj, namespace: str, view: Served | None) -> Obj:
-        meta = self._created_metadata(kind, obj, namespace)
-        new = {**obj, "metadata": meta}
-        self._check_type(kind, new)
-        kind.strategy.prepare_create(new, self)
-        if kind.strategy.generation:
-            new["metadata"]["generation"] = 1
-        name = meta["name"]
-        causes = metadata.check_name(name, path_segment_only=kind.group == "rbac.authorization.k8s.io")
-        causes += metadata.check(new["metadata"], None)
-        causes += kind.strategy.validate(new, None, "")
-        self._refuse(kind, name, causes + viewed(view, new, None), view)
-        return new
-
-    def _created_metadata(self, kind: ResourceType, obj: Obj, namespace: str) -> Obj:
-        given = obj.get("metadata") or {}
-        if problem := metadata.check_types(given):
-            raise bad_request(problem)
-        if given.get("resourceVersion"):
-            raise StatusError(500, "", "resourceVersion should not be set on objects to be created")
-        meta = metadata.normalise(given)
-        for field in ("deletionTimestamp", "deletionGracePeriodSeconds"):
-            meta.pop(field, None)
-        if not meta.get("name") and meta.get("generateName"):
-            meta["name"] = self._fresh_name(kind, meta["generateName"], namespace)
-        if not meta.get("name"):
-            cause = metadata.required("metadata.name", "name or generateName is required")
-            raise invalid(kind.kind, kind.group, "", [cause])
-        self._place(kind, meta, namespace)
-        meta["uid"] = self.randomness.uuid()
-        meta["creationTimestamp"] = rfc3339(self.clock.now())
-        return meta
-
-    def _place(self, kind: ResourceType, meta: Obj, namespace: str) -> None:
-        if not kind.namespaced:
-            meta.pop("namespace", None)
-            return
-        given = meta.get("namespace", "")
-        if given and namespace and given != namespace:
-            raise bad_request("the namespace of the provided object does not match the namespace sent on the request")
-        space = given or namespace
-        if not space:
-            raise bad_request("an empty namespace may not be set during creation")
-        meta["namespace"] = space
-        found = self.find("namespaces", space)
-        if found is None:
-            raise not_found("namespaces", space)
-        if (found.get("status") or {}).get("phase") == "Terminating":
-            why = f"unable to create new content in namespace {space} because it is being terminated"
-            cause = {
-                "reason": "NamespaceTerminating",
-                "message": f"namespace {space} is being terminated",
-                "field": "metadata.namespace",
-            }
-            raise forbidden(kind.key, meta.get("name", ""), why, [cause])
-
-    def _fresh_name(self, kind: ResourceType, base: str, namespace: str) -> str:
-        entries = self.table(kind.key).entries
-        while True:
-            name = metadata.generated_name(base, self.randomness.below)
-            if kind.object_key(namespace, name) not in entries:
-                return name
-
-    def _updated(self, kind: ResourceType, candidate: Obj, old: Obj, subresource: str, view: Served | None) -> Obj:
-        given = candidate.get("metadata") or {}
-        if problem := metadata.check_types(given):
-            raise bad_request(problem)
-        meta, before = metadata.normalise(given), old["metadata"]
-        if meta.get("name", before["name"]) != before["name"]:
-            raise bad_request(
-                f"the name of the object ({meta['name']}) does not match the name on the URL ({before['name']})"
-            )
-        self._check_revision(kind, meta, before)
-        new = {**candidate, "metadata": meta}
-        causes = metadata.check_update(meta, before)
-        meta["resourceVersion"] = before["resourceVersion"]
-        self._check_type(kind, new)
-        if subresource == "status":
-            kind.strategy.prepare_status(new, old)
-        else:
-            kind.strategy.prepare_update(new, old)
-        self._count_generation(kind, new, old)
-        causes += metadata.check(new["metadata"], before)
-        causes += kind.strategy.validate(new, old, subresource)
-        self._refuse(kind, before["name"], causes + viewed(view, new, old), view)
-        return new
-
-    @staticmethod
-    def _check_revision(kind: ResourceType, meta: Obj, before: Obj) -> None:
-        given = meta.get("resourceVersion")
-        if given and given != before["resourceVersion"]:
-            raise conflict(kind.key, before["name"])
-
-    @staticmethod
-    def _count_generation(kind: ResourceType, new: Obj, old: Obj) -> None:
-        meta, before = new["metadata"], old["metadata"]
-        if "generation" not in before:
-            meta.pop("generation", None)
-        elif kind.strategy.changes_generation(new, old):
-            meta["generation"] = before["generation"] + 1
-        else:
-            meta["generation"] = before["generation"]
-
-    @staticmethod
-    def _check_type(kind: ResourceType, obj: Obj) -> None:
-        """The stored object names its own kind; a body that names another is refused."""
-        for field, expected in (("kind", kind.kind), ("apiVersion", kind.api_version)):
-            given = obj.setdefault(field, expected)
-            if given != expected:
-                raise bad_request(
-                    f"the object provided is unrecognized (must be of type {kind.kind}): {field} is {given!r},"
-                    f" expected {expected!r}"
-                )
-
-    @staticmethod
-    def _refuse(kind: ResourceType, name: str, causes: Sequence[Cause], view: Served | None) -> None:
-        if not causes:
-            return
-        if view is not None and view.cause_names:
-            causes = [replace(cause, field=view.cause_names.get(cause.field, cause.field)) for cause in causes]
-        raise invalid(kind.kind, kind.group, name, [*causes])
-
     # -- committing
 
     def next_revision(self) -> int:
@@ -482,52 +334,3 @@ class Store:
             watcher.close()
         self.resources.remove(resource)
         self._tables.pop(resource, None)
-
-
-def viewed(view: Served | None, new: Obj, old: Obj | None) -> list[Cause]:
-    """What the version spoken asks beyond the kind's own rules."""
-    return view.check(new, old) if view is not None and view.check is not None else []
-
-
-def ends(obj: Obj) -> bool:
-    """Whether a version is the last: marked for deletion, and nothing holds it any more."""
-    meta: Mapping[str, Any] = obj["metadata"]
-    if not meta.get("deletionTimestamp") or meta.get("finalizers"):
-        return False
-    if obj.get("kind") == "Namespace" and (obj.get("spec") or {}).get("finalizers"):
-        return False
-    return not meta.get("deletionGracePeriodSeconds")
-
-
-def patcher(kind: ResourceType, body: Any, patch_type: str) -> Callable[[Obj], Obj]:
-    """The function from the old object to the patched one. It raises StatusError where the patch does not apply."""
-
-    def change(old: Obj) -> Obj:
-        try:
-            return patched(kind, body, patch_type, old)
-        except jsonpatch.PatchFailed:
-            raise unprocessable() from None
-        except jsonpatch.PatchMalformed as error:
-            raise bad_request(f"error decoding patch: {error}") from None
-        except strategic.PatchMalformed as error:
-            raise internal(str(error)) from None
-
-    if patch_type == STRATEGIC and kind.custom is not None:
-        raise unsupported_media_type(
-            ("application/json-patch+json", "application/merge-patch+json", "application/apply-patch+yaml")
-        )
-    return change
-
-
-def patched(kind: ResourceType, body: Any, patch_type: str, old: Obj) -> Obj:
-    if patch_type == JSON:
-        new = jsonpatch.apply(old, body)
-    elif not isinstance(body, dict):
-        raise bad_request(f"error decoding patch: a {patch_type} patch is an object")
-    elif patch_type == STRATEGIC:
-        new = strategic.apply(kind.kind, old, body)
-    else:
-        new = mergepatch.merge(old, body)
-    if not isinstance(new, dict) or not isinstance(new.get("metadata"), dict):
-        raise unprocessable()
-    return new
