@@ -19,7 +19,7 @@ COMMANDS = {
     "crds": ("sickbay.cli.crds", "crds"),
     "decode": ("sickbay.detect.decode_command", "decode"),
     "demo": ("sickbay.cli.demo", "demo"),
-    "test": ("sickbay.sim.scenario.command", "test"),
+    "test": ("sickbay.sim.scenario.command", "test_command"),
 }
 
 
