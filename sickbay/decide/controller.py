@@ -60,7 +60,7 @@ class DecideOptions:
     approval_prefixes: Mapping[str, str] = field(default_factory=dict)
     """Further label prefixes for approvals, by the name a rule uses."""
     resync: float = RESYNC
-    lease: LeaseTimes = LeaseTimes()
+    lease: LeaseTimes = field(default_factory=LeaseTimes)
 
 
 class DecideController:
