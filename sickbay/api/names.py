@@ -38,6 +38,9 @@ END_STORM = f"{GROUP}/end-storm"
 CONFIRM_MATCH = f"{GROUP}/confirm-match"
 """On a FaultType: the generation whose wide match a person has confirmed."""
 
+RESOLVE = f"{GROUP}/resolve"
+"""On a NodeRepair: JSON {outcome, reason, at}, a person's word on how the incident came out."""
+
 # On pods.
 WAIT_FOR_COMPLETION = f"{GROUP}/wait-for-completion"
 CHECKPOINT_REQUEST = f"{GROUP}/checkpoint-request"
@@ -74,6 +77,8 @@ OVERLAP = "Overlap"
 LIMITS_FIT = "LimitsFit"
 BREAKER_OPEN = "BreakerOpen"
 WOULD_QUARANTINE = "WouldQuarantine"
+FROZEN = "Frozen"
+"""On a NodeRepair while a Hold of level EveryAct keeps everything as it is."""
 
 # Event reasons that belong to no step.
 BREAKER_OPENED = "BreakerOpened"

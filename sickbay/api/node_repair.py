@@ -128,6 +128,9 @@ class PlanStep(Part):
     gate_irreversible: Annotated[
         bool, says("Repair: a rung that cannot be undone or wipes disks waits for people even without a gate")
     ] = False
+    needs: Annotated[
+        str, says("Repair: instead of an act people are asked, for this reason; empty = no", enum=[*Needs, ""])
+    ] = ""
     ceiling: Annotated[Duration | None, says("Validate: give up after")] = None
     soak: Annotated[Duration | None, says("Validate: stay well for so long")] = None
     level: Annotated[int | None, says("Validate: diagnostics up to this level", minimum=0, maximum=3)] = None
@@ -345,6 +348,7 @@ class NodeRepairStatus(Part):
     outcome: Annotated[str, says("How it ended", enum=[*Outcome, ""])] = ""
     needs: Annotated[str, says("Why people are needed", enum=[*Needs, ""])] = ""
     message: Annotated[Text, says("For people; the next command when they are needed")] = ""
+    resolved: Annotated[Time | None, says("Moment of the person's word on the outcome that was followed last")] = None
     started_at: Annotated[Time | None, says("When it began")] = None
     ended_at: Annotated[Time | None, says("When it ended")] = None
     current: Annotated[Nullable[Current], says("The step at hand")] = msgspec.field(default_factory=Current)

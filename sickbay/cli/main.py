@@ -13,7 +13,15 @@ import click
 
 from sickbay import __version__
 
+_LOOK, _STEER, _OFFLINE = "sickbay.cli.ops.look", "sickbay.cli.ops.steer", "sickbay.cli.ops.offline"
+
 COMMANDS = {
+    **{name: (_LOOK, name) for name in ("explain", "history", "queue", "status")},
+    **{
+        name: (_STEER, name) for name in ("approve", "deny", "hold", "release", "stop", "repair", "validate", "resolve")
+    },
+    "catalogue": (_OFFLINE, "catalogue_command"),
+    "check": (_OFFLINE, "check"),
     "agent": ("sickbay.cli.agent", "agent"),
     "controller": ("sickbay.cli.controller", "controller"),
     "crds": ("sickbay.cli.crds", "crds"),

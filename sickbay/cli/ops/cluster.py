@@ -1,0 +1,79 @@
+"""What these commands share: the options of the connection, and how a call becomes an answer or one line of error."""
+
+from __future__ import annotations
+
+import asyncio
+import functools
+from collections.abc import Callable, Coroutine
+from typing import Any, ParamSpec, TypeVar
+
+import click
+import msgspec
+
+from sickbay.cli.process import configure_logs, connect
+from sickbay.clock import SystemClock
+from sickbay.kube import errors
+from sickbay.kube.client import Client
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+USER_AGENT = "sickbay-cli"
+
+
+def connection(function: Callable[..., Any]) -> Callable[..., Any]:
+    """--kubeconfig and --context, handed on as `call`: run a coroutine with a client."""
+
+    @click.option("--kubeconfig", default="", help="Default: $KUBECONFIG, the service account, ~/.kube/config.")
+    @click.option("--context", "context_name", default="", help="Context of the kubeconfig; default: its current one.")
+    @functools.wraps(function)
+    def wrapped(kubeconfig: str, context_name: str, **arguments: Any) -> Any:
+        configure_logs("error")
+
+        def call(work: Callable[[Client], Coroutine[Any, Any, Any]]) -> Any:
+            return asyncio.run(_with_client(kubeconfig, context_name, work))
+
+        return function(call=call, **arguments)
+
+    return wrapped
+
+
+async def _with_client(kubeconfig: str, context: str, work: Callable[[Client], Coroutine[Any, Any, T]]) -> T:
+    client = connect(kubeconfig, context, USER_AGENT, SystemClock())
+    try:
+        return await work(client)
+    except errors.NotFound as error:
+        raise click.ClickException(_not_found(error)) from None
+    except errors.Forbidden as error:
+        raise click.ClickException(f"not permitted: {error.message}") from None
+    except errors.Unreachable as error:
+        raise click.ClickException(f"the API server cannot be reached: {error.message}") from None
+    except errors.ApiError as error:
+        raise click.ClickException(str(error)) from None
+    finally:
+        await client.aclose()
+
+
+def _not_found(error: errors.NotFound) -> str:
+    if "could not find the requested resource" in error.message or "page not found" in error.message:
+        return (
+            "this cluster does not know Sickbay's kinds; install them: sickbay crds | kubectl apply --server-side -f -"
+        )
+    return error.message
+
+
+output = click.option("-o", "--output", type=click.Choice(["text", "json"]), default="text", show_default=True)
+
+
+def print_json(value: Any) -> None:
+    click.echo(msgspec.json.format(msgspec.json.encode(value), indent=2).decode())
+
+
+def print_table(headings: list[str], rows: list[list[str]], empty: str) -> None:
+    """Columns as kubectl prints them; `empty` where there is nothing."""
+    if not rows:
+        click.echo(empty)
+        return
+    widths = [max(len(row[i]) for row in [headings, *rows]) for i in range(len(headings))]
+    for row in [headings, *rows]:
+        click.echo("   ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip())

@@ -1,0 +1,231 @@
+"""Commands that only look: explain, queue, status, history, catalogue."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from datetime import datetime, timedelta
+from typing import Any
+
+import click
+
+from sickbay.api import kinds
+from sickbay.api.core import Node
+from sickbay.api.duration import format_duration
+from sickbay.api.node_repair import NodeRepair
+from sickbay.api.words import Phase, WaitsFor
+from sickbay.cli.ops.cluster import connection, output, print_json, print_table
+from sickbay.cli.ops.view import ClusterView
+from sickbay.clock import parse_time
+from sickbay.decide.explain import Explanation, next_command
+from sickbay.kube.client import Client
+
+
+@click.command()
+@click.argument("node")
+@output
+@connection
+def explain(node: str, output: str, call: Callable[..., Any]) -> None:
+    """Say what is wrong with NODE, what is done about it, what that waits for and how to move it on.
+
+    Example: sickbay explain gpu-node-17
+    """
+
+    async def work(client: Client) -> Explanation:
+        view, found = await asyncio.gather(ClusterView.read(client), client.get(kinds.NODE, node))
+        return view.explain(found)
+
+    told: Explanation = call(work)
+    if output == "json":
+        print_json(told)
+        return
+    _print_explanation(told)
+
+
+def _print_explanation(told: Explanation) -> None:
+    click.echo(f"{told.node}: {told.summary}")
+    _section("Faults", told.faults)
+    if told.pool:
+        click.echo(f"Pool: {told.pool}   Rule: {told.rule or '-'}")
+    _section("Entries of the rule", told.entries)
+    _section("Holds", told.holds)
+    if told.repair:
+        click.echo(f"Repair: {told.repair}   {told.phase}{f' ({told.outcome})' if told.outcome else ''}")
+        _section("Steps", told.steps)
+        if told.message:
+            click.echo(f"Now: {told.message}")
+    wait = told.wait
+    if wait.waits_for:
+        click.echo(f"Waits for: {wait.waits_for}   since {wait.since or '?'}   until {wait.until or '?'}")
+    if wait.then:
+        click.echo(f"Then: {wait.then}")
+    if wait.command:
+        click.echo(f"To move it on: {wait.command}")
+
+
+def _section(title: str, lines: list[str]) -> None:
+    if lines:
+        click.echo(f"{title}:")
+        for line in lines:
+            click.echo(f"  {line}")
+
+
+@click.command()
+@output
+@connection
+def queue(output: str, call: Callable[..., Any]) -> None:
+    """List what needs a person: approvals, stuck repairs, cases at third parties; the costliest first.
+
+    Example: sickbay queue -o json
+    """
+
+    async def work(client: Client) -> list[dict[str, Any]]:
+        view = await ClusterView.read(client)
+        needed = [r for r in view.repairs if needs_person(r)]
+        nodes = await asyncio.gather(*(_node(client, r.spec.node.name) for r in needed))
+        rows = [_queue_row(r, n, view.now) for r, n in zip(needed, nodes, strict=True)]
+        return sorted(rows, key=lambda row: (-row["idleGPUHours"], row["node"]))
+
+    rows: list[dict[str, Any]] = call(work)
+    if output == "json":
+        print_json(rows)
+        return
+    table = [[r["node"], r["needs"], r["age"], f"{r['idleGPUHours']:.1f}", r["owner"], r["command"]] for r in rows]
+    print_table(["NODE", "NEEDS", "AGE", "IDLE GPU-H", "OWNER", "NEXT"], table, "nothing needs a person")
+
+
+def needs_person(repair: NodeRepair) -> bool:
+    if repair.ended:
+        return False
+    return repair.status.phase in (Phase.NEEDS_HUMAN, Phase.PARKED, Phase.WAITING_APPROVAL)
+
+
+async def _node(client: Client, name: str) -> Node | None:
+    from sickbay.kube import errors
+
+    try:
+        return await client.get(kinds.NODE, name)
+    except errors.NotFound:
+        return None
+
+
+def _queue_row(repair: NodeRepair, node: Node | None, now: datetime) -> dict[str, Any]:
+    status = repair.status
+    since = parse_time(status.current.since) if status.current.since else now
+    quarantined = status.step("Quarantine").finished
+    idle = (now - parse_time(quarantined)) if quarantined else timedelta(0)
+    return {
+        "node": repair.spec.node.name,
+        "repair": repair.metadata.name,
+        "needs": status.needs or _asked(repair),
+        "age": age(now - since),
+        "idleGPUHours": round(_gpus(node) * idle.total_seconds() / 3600, 2),
+        "owner": f"pool {repair.spec.pool.name}",
+        "message": status.message,
+        "command": next_command(repair),
+    }
+
+
+def _asked(repair: NodeRepair) -> str:
+    if repair.status.current.waits_for == WaitsFor.APPROVAL:
+        return f"Approval ({repair.status.current.step})"
+    return "ThirdParty" if repair.status.phase == Phase.PARKED else "People"
+
+
+def _gpus(node: Node | None) -> int:
+    if node is None:
+        return 0
+    amounts = [v for k, v in node.status.capacity.items() if k.endswith("/gpu")]
+    return sum(int(v) for v in amounts if str(v).isdigit())
+
+
+def age(span: timedelta) -> str:
+    """Coarse, for tables: the two largest units."""
+    seconds = max(0, int(span.total_seconds()))
+    coarse = seconds - seconds % (3600 if seconds >= 86400 else 60 if seconds >= 3600 else 1)
+    return format_duration(timedelta(seconds=coarse))
+
+
+@click.command()
+@click.argument("pool", required=False)
+@output
+@connection
+def status(pool: str | None, output: str, call: Callable[..., Any]) -> None:
+    """Show pools: nodes, faulty, out of service, slots, breaker, open repairs.
+
+    Example: sickbay status train
+    """
+
+    async def work(client: Client) -> ClusterView:
+        return await ClusterView.read(client)
+
+    view: ClusterView = call(work)
+    chosen = [p for p in view.pools if pool is None or p.metadata.name == pool]
+    if pool is not None and not chosen:
+        known = ", ".join(sorted(p.metadata.name for p in view.pools)) or "none"
+        raise click.ClickException(f"there is no RepairPool {pool!r}; known: {known}")
+    rows = [_pool_row(p, view) for p in sorted(chosen, key=lambda p: p.metadata.name)]
+    if output == "json":
+        print_json(rows)
+        return
+    keys = ["pool", "mode", "rule", "nodes", "faulty", "unavailable", "slots", "breaker", "storms", "open"]
+    print_table([k.upper() for k in keys], [[str(row[k]) for k in keys] for row in rows], "there is no RepairPool")
+
+
+def _pool_row(pool: Any, view: ClusterView) -> dict[str, Any]:
+    found = pool.status
+    held: dict[str, int] = {}
+    for slot in found.slots:
+        held[slot.kind] = held.get(slot.kind, 0) + 1
+    opened = [r for r in view.repairs if r.spec.pool.name == pool.metadata.name and not r.ended]
+    return {
+        "pool": pool.metadata.name,
+        "mode": pool.spec.mode,
+        "rule": pool.spec.rule or "(envelope)",
+        "nodes": found.nodes,
+        "faulty": found.faulty,
+        "unavailable": found.unavailable,
+        "slots": ",".join(f"{kind}:{n}" for kind, n in sorted(held.items())) or "-",
+        "breaker": found.breaker.state + (f" ({found.breaker.reason})" if found.breaker.reason else ""),
+        "storms": "; ".join(storm.cause for storm in found.storms) or "-",
+        "open": len(opened),
+    }
+
+
+@click.command()
+@click.argument("node")
+@output
+@connection
+def history(node: str, output: str, call: Callable[..., Any]) -> None:
+    """Show the repairs of NODE on record, oldest first.
+
+    Example: sickbay history gpu-node-17
+    """
+
+    async def work(client: Client) -> list[NodeRepair]:
+        return (await ClusterView.read(client)).of(node)
+
+    repairs: list[NodeRepair] = call(work)
+    rows = [_history_row(r) for r in repairs]
+    if output == "json":
+        print_json(rows)
+        return
+    keys = ["repair", "started", "ended", "phase", "outcome", "faults", "acts"]
+    print_table(
+        [k.upper() for k in keys], [[row[k] or "-" for k in keys] for row in rows], f"no repair of {node} on record"
+    )
+
+
+def _history_row(repair: NodeRepair) -> dict[str, str]:
+    found = repair.status
+    acts = [f"{a.action}:{a.state}" for a in found.step("Repair").attempts]
+    return {
+        "repair": repair.metadata.name,
+        "started": found.started_at or "",
+        "ended": found.ended_at or "",
+        "phase": found.phase,
+        "outcome": found.outcome,
+        "faults": ",".join(f.type for f in repair.spec.faults),
+        "acts": ",".join(acts),
+        "message": found.message,
+    }

@@ -1,0 +1,232 @@
+"""Commands that steer: approve, deny, hold, release, stop, repair, validate, resolve.
+
+Each writes what a person would write with kubectl, under the person's own identity; nothing is decided here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import click
+import msgspec
+
+from sickbay.api import kinds, names
+from sickbay.api.actions import ACTIONS
+from sickbay.api.duration import parse_duration
+from sickbay.api.node_repair import NodeRepair
+from sickbay.api.objectnames import dns_label
+from sickbay.api.words import HoldLevel, Outcome
+from sickbay.cli.ops.cluster import connection
+from sickbay.cli.ops.view import ClusterView
+from sickbay.clock import Randomness, SystemClock, rfc3339
+from sickbay.decide.approval import Inquiry, read_inquiry
+from sickbay.kube.client import Client
+from sickbay.kube.events import NORMAL, EventRecorder, reference
+from sickbay.kube.nodes import label_ops, patch_node
+
+RESOLUTIONS = (Outcome.REPAIRED, Outcome.CANCELLED_BY_PERSON, Outcome.LEFT_QUARANTINED)
+
+
+def _answer(value: str, node: str, step: str, reason: str, call: Callable[..., Any]) -> None:
+    async def work(client: Client) -> str:
+        found = await client.get(kinds.NODE, node)
+        inquiry = read_inquiry(found)
+        if inquiry is None or inquiry.step.lower() != step.lower():
+            asked = f"only {inquiry.step} is asked for" if inquiry is not None else "nothing is asked for"
+            raise click.ClickException(f"{node}: {step} waits for no approval; {asked}. See: sickbay explain {node}")
+        label = await _label(client, inquiry)
+        await patch_node(client, found, label_ops(found, {label: value}))
+        recorder = EventRecorder(client, SystemClock(), Randomness(), component="sickbay-cli")
+        why = f": {reason}" if reason else ""
+        recorder.event(reference(kinds.NODE, found), NORMAL, f"{inquiry.step}{value.capitalize()}", f"by command{why}")
+        await recorder.flush()
+        return f"{node}: {inquiry.step} {value} ({label}={value})"
+
+    click.echo(call(work))
+
+
+async def _label(client: Client, inquiry: Inquiry) -> str:
+    repair = await client.get(kinds.NODE_REPAIR, inquiry.repair)
+    return names.approval_label(repair.spec.plan.approval_prefix, inquiry.step)
+
+
+_STEPS = click.Choice(["Quarantine", "Drain", "Repair", "Unquarantine"], case_sensitive=False)
+_reason = click.option("--reason", default="", help="Why; stands in an Event on the node.")
+
+
+@click.command()
+@click.argument("node")
+@click.argument("step", type=_STEPS)
+@_reason
+@connection
+def approve(node: str, step: str, reason: str, call: Callable[..., Any]) -> None:
+    """Approve the STEP that waits on NODE.
+
+    Example: sickbay approve gpu-node-17 Drain --reason "job has its checkpoint"
+    """
+    _answer("approved", node, step, reason, call)
+
+
+@click.command()
+@click.argument("node")
+@click.argument("step", type=_STEPS)
+@_reason
+@connection
+def deny(node: str, step: str, reason: str, call: Callable[..., Any]) -> None:
+    """Deny the STEP that waits on NODE.
+
+    Example: sickbay deny gpu-node-17 Repair --reason "vendor wants to look first"
+    """
+    _answer("denied", node, step, reason, call)
+
+
+def _until(_: click.Context, __: click.Parameter, value: str) -> str:
+    if not value:
+        return ""
+    try:
+        return rfc3339(SystemClock().now() + parse_duration(value))
+    except ValueError as error:
+        raise click.BadParameter(str(error)) from None
+
+
+_level = click.option(
+    "--level", type=click.Choice([str(level) for level in HoldLevel]), default="NewRepairs", show_default=True
+)
+_for = click.option(
+    "--for", "until", default="", callback=_until, help="How long, such as 2h; default: until released."
+)
+
+
+async def _hold(client: Client, name: str, spec: dict[str, Any]) -> str:
+    made = await client.create(kinds.HOLD.raw, {"metadata": {"name": name}, "spec": spec})
+    end = spec.get("until")
+    until = f" until {end}" if end else f"; end it with: sickbay release {name}"
+    return f"hold {made['metadata']['name']} ({spec['level']}) is in force{until}"
+
+
+@click.command()
+@click.argument("name")
+@click.option("--node", "nodes", multiple=True, help="A node; may be given several times.")
+@click.option("--pool", "pools", multiple=True, help="All nodes of a RepairPool.")
+@click.option("--fault", "faults", multiple=True, help="Only repairs of this fault type.")
+@click.option("--reason", required=True, help="Why, for those who meet it.")
+@_level
+@_for
+@connection
+def hold(
+    name: str, nodes: tuple[str, ...], pools: tuple[str, ...], faults: tuple[str, ...], reason: str, level: str,
+    until: str, call: Callable[..., Any],
+) -> None:  # fmt: skip
+    """Keep Sickbay from starting (or going on) on some nodes, under a NAME.
+
+    Example: sickbay hold driver-roll-out --pool train --for 4h --reason "driver 595"
+    """
+    if not nodes and not pools:
+        raise click.UsageError("name what is held with --node or --pool; to hold everything: sickbay stop")
+    scope: dict[str, Any] = {"nodes": list(nodes), "pools": list(pools)}
+    spec: dict[str, Any] = {"scope": scope, "level": level, "reason": reason, "faults": list(faults)}
+    click.echo(call(lambda client: _hold(client, name, spec | ({"until": until} if until else {}))))
+
+
+@click.command()
+@click.argument("name")
+@connection
+def release(name: str, call: Callable[..., Any]) -> None:
+    """End the hold NAME.
+
+    Example: sickbay release driver-roll-out
+    """
+
+    async def work(client: Client) -> str:
+        await client.delete(kinds.HOLD, name)
+        return f"hold {name} is ended"
+
+    click.echo(call(work))
+
+
+@click.command()
+@click.option("--reason", required=True, help="Why, for those who meet it.")
+@_level
+@_for
+@connection
+def stop(reason: str, level: str, until: str, call: Callable[..., Any]) -> None:
+    """Stop everything: a hold over the whole cluster, named `stop`. It is ended with `sickbay release stop`.
+
+    Example: sickbay stop --level EveryAct --reason "something is wrong with it"
+    """
+    spec: dict[str, Any] = {"scope": {"all": True}, "level": level, "reason": reason}
+    click.echo(call(lambda client: _hold(client, "stop", spec | ({"until": until} if until else {}))))
+
+
+async def _by_hand(client: Client, node: str, action: str, reason: str) -> str:
+    view, found = await ClusterView.read(client), await client.get(kinds.NODE, node)
+    opened = view.open_repair(node)
+    if opened is not None:
+        raise click.ClickException(
+            f"{node} is under repair already ({opened.metadata.name}); see: sickbay explain {node}"
+        )
+    name = dns_label(f"{node[:40].rstrip('.-')}-by-hand-{Randomness().hex(6)}")
+    spec = {
+        "origin": "Manual",
+        "node": {"name": found.name, "uid": found.uid},
+        "plan": {"reason": reason, "steps": [{"step": "Repair", "action": action}]},
+    }
+    made = await client.create(kinds.NODE_REPAIR.raw, {"metadata": {"name": name}, "spec": spec})
+    return f"repair {made['metadata']['name']} of {node} is open; follow it with: sickbay explain {node}"
+
+
+@click.command()
+@click.argument("node")
+@click.option("--remedy", required=True, type=click.Choice(sorted(a for a in ACTIONS if a != "None")))
+@click.option("--reason", required=True, help="Why, for the record.")
+@connection
+def repair(node: str, remedy: str, reason: str, call: Callable[..., Any]) -> None:
+    """Repair NODE by hand, through the same gates and limits as any repair.
+
+    Example: sickbay repair gpu-node-17 --remedy RebootNode --reason "hangs now and then"
+    """
+    click.echo(call(lambda client: _by_hand(client, node, remedy, reason)))
+
+
+@click.command()
+@click.argument("node")
+@click.option("--reason", default="a check by hand", show_default=True)
+@connection
+def validate(node: str, reason: str, call: Callable[..., Any]) -> None:
+    """Check whether NODE is well, without touching it.
+
+    Example: sickbay validate gpu-node-17
+    """
+    click.echo(call(lambda client: _by_hand(client, node, "None", reason)))
+
+
+@click.command()
+@click.argument("node")
+@click.option("--outcome", required=True, type=click.Choice([str(o) for o in RESOLUTIONS]))
+@click.option("--reason", default="", help="Why, for the record.")
+@connection
+def resolve(node: str, outcome: str, reason: str, call: Callable[..., Any]) -> None:
+    """Say how the incident on NODE came out, so that it can go on or end.
+
+    Repaired: the node is validated and returned. CancelledByPerson: everything is given back now. LeftQuarantined: the
+    record ends, the node stays out. After an end it takes back what is remembered of a cancel or a denial.
+
+    Example: sickbay resolve gpu-node-17 --outcome Repaired --reason "card replaced, ticket 4711"
+    """
+
+    async def work(client: Client) -> str:
+        view = await ClusterView.read(client)
+        found = view.open_repair(node) or next(reversed(view.of(node)), None)
+        if found is None:
+            raise click.ClickException(f"there is no repair of {node} on record")
+        return await _resolve(client, found, outcome, reason)
+
+    click.echo(call(work))
+
+
+async def _resolve(client: Client, found: NodeRepair, outcome: str, reason: str) -> str:
+    value = msgspec.json.encode({"outcome": outcome, "reason": reason, "at": rfc3339(SystemClock().now())}).decode()
+    body = {"metadata": {"annotations": {names.RESOLVE: value}, "resourceVersion": found.metadata.resource_version}}
+    await client.patch_merge(kinds.NODE_REPAIR.raw, found.metadata.name, body)
+    return f"{found.metadata.name} is resolved as {outcome}"

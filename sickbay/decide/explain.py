@@ -1,0 +1,177 @@
+"""What a person should know about one node: what is wrong, what is done about it, what it waits for, and what to do.
+
+A pure function over the same objects that the decisions are made from, so that what is explained is what is decided.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from sickbay.api import names
+from sickbay.api.core import Node
+from sickbay.api.hold import Hold
+from sickbay.api.node_repair import NodeRepair
+from sickbay.api.repair_pool import RepairPool
+from sickbay.api.repair_rule import RepairRule, RuleEntry
+from sickbay.api.words import Needs, Phase, WaitsFor
+from sickbay.decide import plan as planning
+from sickbay.decide.actionable import wants_repair
+from sickbay.decide.faults import Active
+from sickbay.decide.opening import hands_off, observes
+
+
+@dataclass
+class Wait:
+    """What a repair stands before. Empty words mean that it does not wait."""
+
+    waits_for: str = ""
+    since: str = ""
+    until: str = ""
+    then: str = ""
+    command: str = ""
+    """What a person may type to move it on; empty when nothing has to be done."""
+
+
+@dataclass
+class Explanation:
+    node: str
+    summary: str = ""
+    faults: list[str] = field(default_factory=list)
+    pool: str = ""
+    rule: str = ""
+    entries: list[str] = field(default_factory=list)
+    """For each entry of the rule: whether it matches the leading fault, and if not, why."""
+    holds: list[str] = field(default_factory=list)
+    repair: str = ""
+    phase: str = ""
+    outcome: str = ""
+    steps: list[str] = field(default_factory=list)
+    message: str = ""
+    wait: Wait = field(default_factory=Wait)
+
+
+def explain(
+    node: Node, active: list[Active], pool: RepairPool | None, rule: RepairRule | None, repairs: Iterable[NodeRepair],
+    holds: Iterable[Hold],
+) -> Explanation:  # fmt: skip
+    """Explain a node. `repairs` are those on record for it, `holds` those that bind it."""
+    told = Explanation(node.name, faults=[_fault(a) for a in active])
+    told.pool = pool.metadata.name if pool is not None else ""
+    told.rule = (pool.spec.rule or "") if pool is not None else ""
+    told.holds = [f"{h.metadata.name} ({h.spec.level}): {h.spec.reason}" for h in holds]
+    lead = next((a for a in active if wants_repair(a.type)), active[0] if active else None)
+    if rule is not None and lead is not None:
+        told.entries = [f"{entry.name}: {_why(entry, lead)}" for entry in rule.spec.rules]
+    mine = sorted(
+        (r for r in repairs if r.spec.node.uid == node.uid), key=lambda r: r.metadata.creation_timestamp or ""
+    )
+    current = next((r for r in mine if not r.ended), mine[-1] if mine else None)
+    if current is not None:
+        _tell_repair(told, current)
+    told.summary = _summary(node, active, pool, rule, current)
+    return told
+
+
+def _fault(active: Active) -> str:
+    spec = active.type.spec
+    devices = f" on {', '.join(active.devices)}" if active.devices else ""
+    ladder = ", then ".join(rung.action for rung in spec.remedy or []) or "no remedy"
+    return f"{active.name} ({spec.class_}, {spec.severity}){devices}: {active.message or active.reason or ladder}"
+
+
+def _why(entry: RuleEntry, lead: Active) -> str:
+    """Whether an entry matches, and by which key it does not."""
+    spec, faults = lead.type.spec, entry.faults
+    if faults.names and lead.name not in faults.names:
+        return f"no: faults.names does not list {lead.name}"
+    if faults.classes and spec.class_ not in faults.classes:
+        return f"no: class {spec.class_} is not among {', '.join(faults.classes)}"
+    if faults.severities and spec.severity not in faults.severities:
+        return f"no: severity {spec.severity} is not among {', '.join(faults.severities)}"
+    labels = spec.labels or {}
+    missing = [f"{k}={v}" for k, v in faults.labels.items() if labels.get(k) != v]
+    if missing:
+        return f"no: the fault type does not carry {', '.join(missing)}"
+    return f"matches {lead.name}: {', '.join(step.step for step in entry.procedure)}"
+
+
+def _tell_repair(told: Explanation, repair: NodeRepair) -> None:
+    status, current = repair.status, repair.status.current
+    told.repair, told.phase, told.outcome = repair.metadata.name, status.phase, status.outcome
+    told.message = status.message
+    for step in repair.spec.plan.steps:
+        state = status.step(step.step).state or "-"
+        act = f" ({step.action})" if step.action else ""
+        told.steps.append(f"{step.step}{act}: {state}")
+    if repair.ended:
+        return
+    told.wait = Wait(
+        waits_for=current.waits_for,
+        since=current.since or "",
+        until=current.deadline or "",
+        then=_then(current.on_deadline),
+        command=next_command(repair),
+    )
+
+
+def _then(word: str) -> str:
+    """What happens at the deadline, in words."""
+    return {
+        "Escalate": "people are asked",
+        "Remind": "people are reminded",
+        "Skip": "the step is left out",
+        "Abort": "the repair ends as if denied",
+        "Continue": "the repair goes on",
+        "RollBack": "the node is given back",
+        "NextRung": "the next remedy follows",
+        "Retry": "it is tried again",
+        "Start": "the repair starts",
+    }.get(word, word)
+
+
+def next_command(repair: NodeRepair) -> str:
+    """The command that would move a repair on; "" while nobody is needed."""
+    status, node = repair.status, repair.spec.node.name
+    gated = status.current.waits_for == WaitsFor.APPROVAL or status.needs == Needs.APPROVAL_TIMEOUT
+    if gated:
+        return f"sickbay approve {node} {status.current.step}"
+    if status.phase == Phase.NEEDS_HUMAN:
+        return f"sickbay resolve {node} --outcome Repaired"
+    if status.phase == Phase.PARKED:
+        return f"sickbay resolve {node} --outcome Repaired   (when the third party is done)"
+    if status.current.waits_for == WaitsFor.HOLD:
+        return "sickbay release <hold>"
+    if status.current.waits_for == WaitsFor.BREAKER:
+        return f"sickbay status {repair.spec.pool.name}"
+    return ""
+
+
+def _summary(
+    node: Node, active: list[Active], pool: RepairPool | None, rule: RepairRule | None, repair: NodeRepair | None
+) -> str:
+    if repair is not None and not repair.ended:
+        return f"under repair: {repair.status.phase}"
+    if not active:
+        state = "cordoned, and not by Sickbay" if node.unschedulable else "in service"
+        return f"nothing is wrong with it that Sickbay knows of; {state}"
+    if names.QUARANTINE in node.annotations:
+        return "left in quarantine"
+    return _unrepaired(node, active, pool, rule)
+
+
+def _unrepaired(node: Node, active: list[Active], pool: RepairPool | None, rule: RepairRule | None) -> str:
+    """Why a sick node has no repair."""
+    if pool is None:
+        return "faulty, and in no pool with a rule: nothing is done"
+    if rule is None:
+        return f"faulty; rule {pool.spec.rule} of pool {pool.metadata.name} does not exist: nothing is done"
+    off = hands_off(node, pool)
+    if off:
+        return f"faulty, and left alone: {off}"
+    treated = [a for a in active if wants_repair(a.type) and planning.matching_entry(rule, a.name, a.type)]
+    if not treated:
+        return f"faulty, but no entry of rule {rule.metadata.name} treats it, or it asks for no repair of the node"
+    if observes(pool, treated[0]):
+        return f"faulty; pool {pool.metadata.name} only observes"
+    return "faulty; a repair is about to open, or was cancelled by a person for this very fault"
