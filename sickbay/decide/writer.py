@@ -52,7 +52,8 @@ class Writer:
             repair = await self._patch(repair, {"status": status}, "status")
         for note in work.notes:
             self.note(before, work.view.node, note)
-        if repair.ended and not holds_node(repair) and names.FINALIZER in repair.metadata.finalizers:
+        holds = holds_node(repair) and not node_lost(before, work.view.node)
+        if repair.ended and not holds and names.FINALIZER in repair.metadata.finalizers:
             rest = [f for f in repair.metadata.finalizers if f != names.FINALIZER]
             repair = await self._patch(repair, {"metadata": {"finalizers": rest}}, "")
         return repair
