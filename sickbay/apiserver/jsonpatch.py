@@ -22,10 +22,16 @@ class PatchMalformed(Exception):
     """The patch is no JSON patch."""
 
 
+class PatchTooLong(Exception):
+    """The patch has more operations than the server takes."""
+
+
 def apply(document: Any, operations: Any) -> Any:
-    """The patched document. Raises PatchMalformed or PatchFailed."""
+    """The patched document. Raises PatchMalformed, PatchTooLong or PatchFailed."""
     if not isinstance(operations, list):
         raise PatchMalformed("a JSON patch is a list of operations")
+    if len(operations) > MAX_OPERATIONS:
+        raise PatchTooLong(f"The allowed maximum operations in a JSON patch is {MAX_OPERATIONS}, got {len(operations)}")
     for operation in operations:
         document = _apply_one(document, operation)
     return document

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from sickbay.apiserver import jsonpatch, mergepatch, strategic
-from sickbay.apiserver.errors import Obj, bad_request, internal, unprocessable, unsupported_media_type
+from sickbay.apiserver.errors import Obj, StatusError, bad_request, internal, unprocessable, unsupported_media_type
 from sickbay.apiserver.resources import ResourceType
 
 JSON, MERGE, STRATEGIC = "json", "merge", "strategic"
@@ -22,6 +22,8 @@ def patcher(kind: ResourceType, body: Any, patch_type: str) -> Callable[[Obj], O
             return _patched(kind, body, patch_type, old)
         except jsonpatch.PatchFailed:
             raise unprocessable() from None
+        except jsonpatch.PatchTooLong as error:
+            raise StatusError(413, "RequestEntityTooLarge", str(error)) from None
         except jsonpatch.PatchMalformed as error:
             raise bad_request(f"error decoding patch: {error}") from None
         except strategic.PatchMalformed as error:
