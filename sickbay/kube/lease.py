@@ -7,6 +7,10 @@ lost; `lead` is cancelled and awaited before anything else happens. What writes 
 Every write is conditional on the version read, so of two that reach for a free lease one gets a Conflict. A renewal
 whose answer is lost counts as not made; an acquisition likewise, and the next look finds the lease in our own name.
 The identity ends in random digits of this process, so nobody else can have the same.
+
+A Lease that somebody deletes under its holder is not made anew before the holder has noticed. Only a candidate that
+never saw it can be too early, by at most the renew deadline, and only one that never saw its last term can use a term
+again; their writes are conditional all the same. Nobody but people deletes it.
 """
 
 from __future__ import annotations
@@ -80,7 +84,8 @@ class Elector:
         self._on_lost = on_lost
         self._metrics = metrics or client.metrics
         self._seen = Observation()
-        self._others_until = float("-inf")
+        self._known = False
+        self._absent_since: float | None = None
         self._lease: Lease | None = None
         self._term = 0
         self._leadership: Leadership | None = None
@@ -195,15 +200,15 @@ class Elector:
 
     async def _make(self, sent: float) -> Leadership | None:
         """Make the Lease. One that vanished under its holder is not made anew before the holder has noticed."""
-        if sent < self._others_until:
-            return None
+        if self._known:
+            if self._absent_since is None:
+                self._absent_since = self._clock.monotonic()
+            if sent < self._absent_since + self._duration:
+                return None
+        self._known = True
         term = next_term(None, self._term)
         body = {"metadata": {"name": self._name, "namespace": self._namespace}, "spec": self._spec(term, True)}
-        try:
-            self._lease = await self._client.create(LEASE, body, self._namespace)
-        except errors.AlreadyExists:
-            self._others_until = self._clock.monotonic() + self._duration
-            raise
+        self._lease = await self._client.create(LEASE, body, self._namespace)
         return self._begin(term, sent)
 
     def _begin(self, term: int, sent: float) -> Leadership:
@@ -213,8 +218,7 @@ class Elector:
 
     def _note(self, lease: Lease) -> None:
         self._seen.see(lease, self._clock.monotonic())
-        if lease.spec.holder_identity and lease.spec.holder_identity != self.identity:
-            self._others_until = self._seen.since + (lease.spec.lease_duration_seconds or 0)
+        self._known, self._absent_since = True, None
         self.holder = lease.spec.holder_identity or ""
         self._term = max(self._term, lease.spec.lease_transitions or 0)
 
