@@ -8,9 +8,9 @@ Every write is conditional on the version read, so of two that reach for a free 
 whose answer is lost counts as not made; an acquisition likewise, and the next look finds the lease in our own name.
 The identity ends in random digits of this process, so nobody else can have the same.
 
-A Lease that somebody deletes under its holder is not made anew before the holder has noticed. Only a candidate that
-never saw it can be too early, by at most the renew deadline, and only one that never saw its last term can use a term
-again; their writes are conditional all the same. Nobody but people deletes it.
+A Lease that somebody deletes under its holder is not made anew before the holder has noticed, and its next term leaves
+room for terms that whoever makes it may have missed. Only a candidate that never saw the Lease can be too early, by at
+most the renew deadline; its writes are conditional all the same.
 """
 
 from __future__ import annotations
@@ -42,6 +42,9 @@ class LeaseTimes:
     deadline: float = RENEW_DEADLINE
     period: float = RETRY_PERIOD
 
+
+TERMS_MISSED = 1000
+"""Terms skipped when a deleted Lease is made anew: more than can have passed out of one candidate's sight."""
 
 RELEASE_SECONDS = 5.0
 """How long giving the lease back may take when the process is asked to end."""
@@ -200,13 +203,14 @@ class Elector:
 
     async def _make(self, sent: float) -> Leadership | None:
         """Make the Lease. One that vanished under its holder is not made anew before the holder has noticed."""
+        term = next_term(None, self._term)
         if self._known:
             if self._absent_since is None:
                 self._absent_since = self._clock.monotonic()
             if sent < self._absent_since + self._duration:
                 return None
+            term += TERMS_MISSED
         self._known = True
-        term = next_term(None, self._term)
         body = {"metadata": {"name": self._name, "namespace": self._namespace}, "spec": self._spec(term, True)}
         self._lease = await self._client.create(LEASE, body, self._namespace)
         return self._begin(term, sent)
