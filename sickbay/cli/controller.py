@@ -1,4 +1,4 @@
-"""`sickbay controller`: decide and execute, each behind its own lease."""
+"""`sickbay controller`: decide, execute and notify, each behind its own lease."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import socket
 from dataclasses import dataclass
 
 import click
+import httpx2
 from prometheus_client import CollectorRegistry
 
 from sickbay.cli import health
@@ -18,10 +19,14 @@ from sickbay.execute.controller import ExecuteController, ExecuteOptions
 from sickbay.execute.governor import Limits
 from sickbay.kube.client import Client
 from sickbay.kube.metrics import KubeMetrics
+from sickbay.notify.channels import Webhook
+from sickbay.notify.controller import NotifyController, NotifyOptions
 from sickbay.providers.agent_tasks import AgentTasks
 from sickbay.providers.base import Provider
 
-COMPONENTS = ("decide", "execute")
+Controller = DecideController | ExecuteController | NotifyController
+
+COMPONENTS = ("decide", "execute", "notify")
 
 
 @dataclass(frozen=True)
@@ -33,6 +38,18 @@ class Settings:
     prefixes: dict[str, str]
     governor: Limits
     listen: str
+    webhooks: tuple[tuple[str, str], ...] = ()
+    """Name and URL of each webhook."""
+
+
+def _webhooks(_: click.Context, __: click.Parameter, values: tuple[str, ...]) -> tuple[tuple[str, str], ...]:
+    found = []
+    for value in values:
+        name, equals, url = value.partition("=")
+        if not equals or not name or not url.startswith(("https://", "http://")):
+            raise click.BadParameter(f"{value!r}: write NAME=URL, such as oncall=https://chat.example/hook")
+        found.append((name, url))
+    return tuple(found)
 
 
 def _prefixes(_: click.Context, __: click.Parameter, values: tuple[str, ...]) -> dict[str, str]:
@@ -60,11 +77,15 @@ def _prefixes(_: click.Context, __: click.Parameter, values: tuple[str, ...]) ->
     "--max-acts-10m", default=10, show_default=True, help="Destructive acts within 10 minutes; 0 = no ceiling."
 )
 @click.option("--max-acts-1h", default=30, show_default=True, help="Destructive acts within an hour; 0 = no ceiling.")
+@click.option(
+    "--webhook", "webhooks", multiple=True, callback=_webhooks, metavar="NAME=URL",
+    help="Where messages to people go; a secret to sign them with is read from SICKBAY_WEBHOOK_SECRET_<NAME>.",
+)  # fmt: skip
 @click.option("--listen", default="127.0.0.1:8080", show_default=True, help="Address of /healthz, /readyz, /metrics.")
 @click.option("--log-level", type=click.Choice(list(LEVELS)), default="info", show_default=True)
 def controller(
     kubeconfig: str, context: str, namespace: str, components: tuple[str, ...], prefixes: dict[str, str],
-    max_acts_10m: int, max_acts_1h: int, listen: str, log_level: str,
+    max_acts_10m: int, max_acts_1h: int, listen: str, webhooks: tuple[tuple[str, str], ...], log_level: str,
 ) -> None:  # fmt: skip
     """Decide which nodes are repaired, and repair them.
 
@@ -73,7 +94,7 @@ def controller(
     configure_logs(log_level)
     governor = Limits(max_acts_10m, max_acts_1h)
     chosen = components or COMPONENTS
-    run_until_signal(run(Settings(kubeconfig, context, namespace, chosen, prefixes, governor, listen)))
+    run_until_signal(run(Settings(kubeconfig, context, namespace, chosen, prefixes, governor, listen, webhooks)))
 
 
 async def run(settings: Settings) -> None:
@@ -81,7 +102,7 @@ async def run(settings: Settings) -> None:
     clock, randomness, registry = SystemClock(), Randomness(), CollectorRegistry()
     metrics = KubeMetrics(registry)
     identity = f"{socket.gethostname()}-{os.getpid()}"
-    running: list[DecideController | ExecuteController] = []
+    running: list[Controller] = []
     clients: list[Client] = []
     for component in settings.components:
         client = connect(settings.kubeconfig, settings.context, f"sickbay-{component}", clock)
@@ -104,11 +125,24 @@ async def run(settings: Settings) -> None:
 def _build(
     component: str, client: Client, clock: Clock, randomness: Randomness, settings: Settings, identity: str,
     registry: CollectorRegistry,
-) -> DecideController | ExecuteController:  # fmt: skip
+) -> Controller:  # fmt: skip
     if component == "decide":
         options = DecideOptions(identity, settings.namespace, settings.prefixes)
         return DecideController(client, clock, randomness, options, registry)
+    if component == "notify":
+        noted = NotifyOptions(identity, settings.namespace)
+        return NotifyController(client, clock, randomness, _channels(settings, clock, randomness), noted, registry)
     providers: dict[str, Provider] = {"agent": AgentTasks(client, clock)}
     return ExecuteController(
         client, clock, randomness, providers, ExecuteOptions(identity, settings.namespace, settings.governor)
     )
+
+
+def _channels(settings: Settings, clock: Clock, randomness: Randomness) -> list[Webhook]:
+    """The webhooks, each with its secret from the environment: an argument would show in the process list."""
+    http = httpx2.AsyncClient()
+    found = []
+    for name, url in settings.webhooks:
+        secret = os.environ.get(f"SICKBAY_WEBHOOK_SECRET_{name.upper().replace('-', '_')}", "")
+        found.append(Webhook(name, url, http, clock, randomness, secret))
+    return found

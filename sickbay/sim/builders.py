@@ -5,7 +5,9 @@ Imports are late: a world that runs no agent loads none of it.
 
 from __future__ import annotations
 
+from sickbay.notify.messages import Message
 from sickbay.sim.components import NAMESPACE, Main, Outside
+from sickbay.sim.journal import Journal
 from sickbay.sim.process import Running
 
 
@@ -27,4 +29,25 @@ async def execute(running: Running, outside: Outside) -> None:
     await ExecuteController(running.client, running.clock, running.randomness, providers, options).run()
 
 
-BUILDERS: dict[str, Main] = {"decide": decide, "execute": execute}
+class _Recorded:
+    """A channel whose messages stand in the journal of the run."""
+
+    name = "recorded"
+
+    def __init__(self, journal: Journal) -> None:
+        self._journal = journal
+
+    async def send(self, message: Message) -> None:
+        self._journal.message(self.name, message.category, message.node, f"{message.title}\n{message.text}")
+
+
+async def notify(running: Running, outside: Outside) -> None:
+    from sickbay.notify.controller import NotifyController, NotifyOptions
+
+    options = NotifyOptions(identity=running.identity, namespace=NAMESPACE, **outside.settings.options_of("notify"))
+    channels = [_Recorded(outside.journal)]
+    client, clock, randomness = running.client, running.clock, running.randomness
+    await NotifyController(client, clock, randomness, channels, options, running.registry).run()
+
+
+BUILDERS: dict[str, Main] = {"decide": decide, "execute": execute, "notify": notify}

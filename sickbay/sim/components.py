@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from importlib.util import find_spec
 from typing import Any
 
+from sickbay.sim.journal import Journal
 from sickbay.sim.machine import Machine
 from sickbay.sim.process import Running
 
@@ -48,6 +49,7 @@ class Outside:
     machines: dict[str, Machine]
     providers: Callable[[Running], dict[str, Any]]
     settings: Settings
+    journal: Journal
 
 
 Main = Callable[[Running, Outside], Coroutine[Any, Any, None]]

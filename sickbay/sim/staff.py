@@ -25,7 +25,7 @@ class Staff:
 
     def __init__(self, world: World, around: Surroundings, settings: Settings) -> None:
         self._world, self._around = world, around
-        self._outside = Outside(world.stage.machines, self._providers, settings)
+        self._outside = Outside(world.stage.machines, self._providers, settings, world.journal)
         self._controllers: dict[str, list[Process]] = {}
         self._agents: dict[str, Process] = {}
         self._agents_run = False

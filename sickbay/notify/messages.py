@@ -1,0 +1,203 @@
+"""What people should have been told by now.
+
+Pure functions from an object and a moment to messages, each under a key that is the same whenever it is asked for.
+The four categories: InfraEvent (a provider announced something), DeviceFault (a fault was found), RepairProgress (what
+is done about it, and what is asked of people), Digest (a summary).
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+
+import msgspec
+
+from sickbay.api import names
+from sickbay.api.duration import parse_duration
+from sickbay.api.infra_event import InfraEvent
+from sickbay.api.node_repair import NodeRepair
+from sickbay.api.words import MessageCategory, Needs, Phase, WaitsFor
+from sickbay.clock import parse_time, rfc3339
+
+STALE = timedelta(hours=1)
+"""What happened longer ago and was never told is not told any more: a new installation sends no history."""
+NEEDS_REMINDERS = (timedelta(hours=4), timedelta(hours=12))
+"""After the call for people; then the last interval repeated, at most 24 h (api.md)."""
+NEEDS_EVERY = timedelta(hours=24)
+MAX_REMINDERS = 20
+
+
+class Message(msgspec.Struct, frozen=True, kw_only=True):
+    """One message to people."""
+
+    key: str
+    """Unique within the object it is about; what a channel de-duplicates by, together with `about`."""
+    about: str
+    """UID of the object."""
+    category: str
+    node: str
+    title: str
+    text: str
+    warning: bool = False
+    command: str = ""
+    """What to type to move it on; empty when nothing is asked."""
+    at: str = ""
+
+
+@dataclass
+class Due:
+    """Messages that are due, and when the next one will be."""
+
+    messages: list[Message] = field(default_factory=list)
+    next: datetime | None = None
+
+    def later(self, moment: datetime) -> None:
+        self.next = moment if self.next is None else min(self.next, moment)
+
+
+def of_repair(repair: NodeRepair, now: datetime) -> Due:
+    """Everything a repair has to tell so far."""
+    due = Due()
+    if not repair.spec.node.name:
+        return due
+    _opened(repair, now, due)
+    _asking(repair, now, due)
+    _needing(repair, now, due)
+    _quarantined(repair, now, due)
+    _ended(repair, now, due)
+    return due
+
+
+def _message(repair: NodeRepair, key: str, category: MessageCategory, title: str, text: str, **more: object) -> Message:
+    node = repair.spec.node.name
+    made = Message(
+        key=key, about=repair.metadata.uid, category=category, node=node, title=f"{node}: {title}", text=text
+    )
+    return msgspec.structs.replace(made, **more)
+
+
+def _recent(moment: str | None, now: datetime) -> bool:
+    return moment is not None and now - parse_time(moment) <= STALE
+
+
+def _opened(repair: NodeRepair, now: datetime, due: Due) -> None:
+    if not _recent(repair.metadata.creation_timestamp, now):
+        return
+    faults = ", ".join(f.type + (f" on {', '.join(f.devices)}" if f.devices else "") for f in repair.spec.faults)
+    evidence = "; ".join(e for f in repair.spec.faults[:1] for e in f.evidence[:2])
+    what = faults or repair.spec.plan.reason
+    steps = ", ".join(s.step + (f" ({s.action})" if s.action else "") for s in repair.spec.plan.steps)
+    only = "Only observed; would run" if repair.status.phase == Phase.WOULD_ACT else "Plan"
+    text = f"{evidence}\n{only}: {steps}".strip()
+    category = MessageCategory.DEVICE_FAULT if repair.spec.faults else MessageCategory.REPAIR_PROGRESS
+    at = repair.metadata.creation_timestamp or ""
+    due.messages.append(_message(repair, "opened", category, what, text, warning=True, at=at))
+
+
+def _quarantined(repair: NodeRepair, now: datetime, due: Due) -> None:
+    step = repair.status.step("Quarantine")
+    if step.state == "Done" and _recent(step.finished, now):
+        text = step.report.message or "the node is out of service"
+        more = {"at": step.finished or ""}
+        due.messages.append(
+            _message(repair, "quarantined", MessageCategory.REPAIR_PROGRESS, "taken out of service", text, **more)
+        )
+
+
+def _asking(repair: NodeRepair, now: datetime, due: Due) -> None:
+    """The question of a gate, and its reminders, each with the exact command."""
+    status, current = repair.status, repair.status.current
+    if status.phase != Phase.WAITING_APPROVAL or current.waits_for != WaitsFor.APPROVAL or not current.since:
+        return
+    step = repair.spec.plan.step(current.step)
+    gate = step.approval if step is not None else None
+    since = parse_time(current.since)
+    label = names.approval_label(repair.spec.plan.approval_prefix, current.step)
+    command = f"kubectl label node {repair.spec.node.name} {label}=approved --overwrite"
+    moments = [timedelta(0), *sorted(parse_duration(text) for text in (gate.reminders if gate is not None else []))]
+    for number, moment in _latest(since, moments, now, due):
+        title = f"{current.step} waits for approval" + (f" (reminder {number})" if number else "")
+        key = f"ask/{current.step}/{current.attempt}/{number}"
+        more = {"warning": True, "command": command, "at": rfc3339(moment)}
+        due.messages.append(_message(repair, key, MessageCategory.REPAIR_PROGRESS, title, status.message, **more))
+
+
+def _needing(repair: NodeRepair, now: datetime, due: Due) -> None:
+    """NeedsHuman, and its reminders."""
+    status, current = repair.status, repair.status.current
+    if status.phase != Phase.NEEDS_HUMAN or not current.since:
+        return
+    since, node = parse_time(current.since), repair.spec.node.name
+    approve = status.needs == Needs.APPROVAL_TIMEOUT
+    command = f"sickbay approve {node} {current.step}" if approve else f"sickbay resolve {node} --outcome Repaired"
+    moments = [timedelta(0), *NEEDS_REMINDERS]
+    moments += [NEEDS_REMINDERS[-1] + NEEDS_EVERY * (i + 1) for i in range(MAX_REMINDERS)]
+    for number, moment in _latest(since, moments, now, due):
+        title = f"needs people: {status.needs}" + (f" (reminder {number})" if number else "")
+        key = f"needs/{status.needs}/{current.attempt}/{number}"
+        more = {"warning": True, "command": command, "at": rfc3339(moment)}
+        due.messages.append(_message(repair, key, MessageCategory.REPAIR_PROGRESS, title, status.message, **more))
+
+
+def _latest(since: datetime, moments: list[timedelta], now: datetime, due: Due) -> list[tuple[int, datetime]]:
+    """The first telling and the latest reminder that is due; those in between were missed and would only be noise."""
+    past = [(number, since + after) for number, after in enumerate(moments) if since + after <= now]
+    if len(past) < len(moments):
+        due.later(since + moments[len(past)])
+    return past[:1] + past[1:][-1:]
+
+
+def _ended(repair: NodeRepair, now: datetime, due: Due) -> None:
+    status = repair.status
+    if not repair.ended or not _recent(status.ended_at, now):
+        return
+    more = {"warning": status.phase == Phase.FAILED, "at": status.ended_at or ""}
+    title = f"repair ended: {status.outcome}"
+    due.messages.append(_message(repair, "ended", MessageCategory.REPAIR_PROGRESS, title, status.message, **more))
+
+
+def of_infra_event(event: InfraEvent, now: datetime) -> Due:
+    """An announcement of a provider, told once for each phase it is in."""
+    due, spec, status = Due(), event.spec, event.status
+    if not _recent(status.since, now):
+        return due
+    text = f"{spec.type} ({status.upstream_phase or status.phase})"
+    if spec.not_before:
+        text += f", not before {spec.not_before}"
+    due.messages.append(
+        Message(
+            key=f"phase/{status.phase}",
+            about=event.metadata.uid,
+            category=MessageCategory.INFRA_EVENT,
+            node=spec.node.name,
+            title=f"{spec.node.name or spec.resource}: {spec.source} announces {spec.type}: {status.phase}",
+            text=text,
+            warning=not status.terminal,
+            at=status.since or "",
+        )
+    )
+    return due
+
+
+def digest(repairs: Iterable[NodeRepair], since: datetime, now: datetime) -> Message:
+    """A summary of the time since the last one."""
+    repairs = list(repairs)
+    ended = [r for r in repairs if r.status.ended_at and parse_time(r.status.ended_at) >= since]
+    opened = [r for r in repairs if not r.ended]
+    outcomes = Counter(r.status.outcome or "none" for r in ended)
+    waiting = [r for r in opened if r.status.phase in (Phase.NEEDS_HUMAN, Phase.WAITING_APPROVAL, Phase.PARKED)]
+    lines = [f"ended: {', '.join(f'{n} {o}' for o, n in sorted(outcomes.items())) or 'none'}"]
+    lines.append(f"open: {len(opened)}, of which {len(waiting)} wait for people or third parties")
+    lines += [f"  {r.spec.node.name}: {r.status.needs or r.status.current.waits_for}" for r in waiting[:20]]
+    return Message(
+        key=f"digest/{rfc3339(now)}",
+        about="",
+        category=MessageCategory.DIGEST,
+        node="",
+        title="Sickbay digest",
+        text="\n".join(lines),
+        command="sickbay queue" if waiting else "",
+        at=rfc3339(now),
+    )
