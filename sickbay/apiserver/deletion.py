@@ -7,7 +7,7 @@ the update that takes the last finalizer away removes it.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import timedelta
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -57,13 +57,13 @@ class Deletion:
             return Deleted(marked, remove)
         if remove:
             final = self._store.drop(kind, marked)
-            self._store.report(replace(write, old=old, new=None))
+            self._store.report(write.done(old, None))
             return Deleted(final, True)
         if marked == old:
-            self._store.report(replace(write, old=old, new=old))
+            self._store.report(write.done(old, old))
             return Deleted(old, False)
         stored = self._store.put(kind, marked)
-        self._store.report(replace(write, old=old, new=stored))
+        self._store.report(write.done(old, stored))
         return Deleted(stored, False)
 
     def _outcome(self, kind: ResourceType, old: Obj, options: DeleteOptions) -> tuple[Obj, bool]:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +94,3 @@ _SHAPES: dict[str, Shape] = {
 def shape_of(kind: str) -> Shape:
     """The shape of a built-in kind."""
     return _SHAPES.get(kind, _PLAIN)
-
-
-def is_scalar(value: Any) -> bool:
-    return not isinstance(value, dict | list)

@@ -6,6 +6,7 @@ After kubernetes' apimachinery (`api/validation/objectmeta.go`) and apiserver (`
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 from typing import Any
 
 from sickbay.apiserver.errors import Cause, Obj
@@ -74,7 +75,8 @@ def check_name(name: str, *, path_segment_only: bool = False) -> list[Cause]:
     return []
 
 
-def qualified_name_problems(name: str) -> list[str]:
+@lru_cache(maxsize=16384)
+def qualified_name_problems(name: str) -> tuple[str, ...]:
     """Why `name` is no `prefix/name`; empty when it is one."""
     prefix, slash, rest = name.rpartition("/")
     problems = []
@@ -88,7 +90,7 @@ def qualified_name_problems(name: str) -> list[str]:
         problems.append("name part must be no more than 63 bytes")
     if rest and not _LABEL_NAME.fullmatch(rest):
         problems.append(_NAME_PART_TEXT)
-    return problems
+    return tuple(problems)
 
 
 def check_labels(labels: Any, field: str = "metadata.labels") -> list[Cause]:
@@ -105,22 +107,30 @@ def check_labels(labels: Any, field: str = "metadata.labels") -> list[Cause]:
 def check_annotations(annotations: Any) -> list[Cause]:
     field = "metadata.annotations"
     causes: list[Cause] = []
-    size = 0
-    for key, value in (annotations or {}).items():
-        causes += [invalid_value(field, key, problem) for problem in qualified_name_problems(key.lower())]
-        size += len(key.encode()) + len(value.encode())
-    if size > ANNOTATIONS_LIMIT:
+    letters = 0
+    for key, value in annotations.items():
+        letters += len(key) + len(value)
+        for problem in qualified_name_problems(key.lower()):
+            causes.append(invalid_value(field, key, problem))
+    # A letter has at least one byte and at most four: most annotations need no exact count.
+    if letters * 4 > ANNOTATIONS_LIMIT and _bytes(annotations) > ANNOTATIONS_LIMIT:
         causes.append(Cause("FieldValueTooLong", f"Too long: may not be more than {ANNOTATIONS_LIMIT} bytes", field))
     return causes
 
 
-def check_types(metadata: Obj) -> str:
-    """Why the metadata cannot be decoded at all, or ""."""
+def _bytes(texts: Obj) -> int:
+    return sum(len(key.encode()) + len(value.encode()) for key, value in texts.items())
+
+
+def check_types(metadata: Obj, old: Obj | None = None) -> str:
+    """Why the metadata cannot be decoded at all, or "". What is shared with `old` has been looked at before."""
     for field in ("labels", "annotations"):
         value = metadata.get(field)
-        if value is not None and not isinstance(value, dict):
+        if value is None or (old is not None and value is old.get(field)):
+            continue
+        if not isinstance(value, dict):
             return f"metadata.{field} must be a map of strings"
-        for key, text in (value or {}).items():
+        for key, text in value.items():
             if text is not None and not isinstance(text, str):
                 return f"metadata.{field}.{key}: a string is needed, not {text!r}"
     for field in ("finalizers", "ownerReferences"):

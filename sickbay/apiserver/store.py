@@ -12,7 +12,6 @@ One revision counter serves all resources, as etcd's does: it is the resourceVer
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Any
 
 import msgspec
@@ -74,11 +73,11 @@ class Store:
         self._after.append(hook)
 
     def announce(self, write: Write) -> None:
-        for hook in tuple(self._before):
+        for hook in self._before:
             hook(write)
 
     def report(self, write: Write) -> None:
-        for hook in tuple(self._after):
+        for hook in self._after:
             hook(write)
 
     # -- reading
@@ -160,7 +159,7 @@ class Store:
         if dry_run:
             return new
         stored = self.put(kind, new)
-        self.report(replace(write, namespace=space, name=name, old=None, new=stored))
+        self.report(write.done(None, stored, namespace=space, name=name))
         return stored
 
     def update(
@@ -231,14 +230,14 @@ class Store:
         if dry_run:
             return new
         if new == old:
-            self.report(replace(write, old=old, new=old))
+            self.report(write.done(old, old))
             return old
         if versions.ends(new):
             final = self.drop(kind, new)
-            self.report(replace(write, old=old, new=None))
+            self.report(write.done(old, None))
             return final
         stored = self.put(kind, new)
-        self.report(replace(write, old=old, new=stored))
+        self.report(write.done(old, stored))
         return stored
 
     def delete(
@@ -288,7 +287,7 @@ class Store:
         self.announce(write)
         old = self.get("pods", name, namespace)
         stored = self.put(kind, bound(old, node, uid, rfc3339(self.clock.now())))
-        self.report(replace(write, old=old, new=stored))
+        self.report(write.done(old, stored))
 
     # -- committing
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from sickbay.apiserver.mergekeys import ATOMIC, Shape, is_scalar, shape_of
+from sickbay.apiserver.mergekeys import ATOMIC, Shape, shape_of
 
 _PATCH = "$patch"
 _RETAIN = "$retainKeys"
@@ -101,7 +101,8 @@ def _merge_list(original: list[Any], patch: list[Any], shape: Shape, order: list
 def _merge_item(merged: list[Any], item: Obj, shape: Shape) -> None:
     if shape.key not in item:
         raise PatchMalformed(f"map: {item} does not contain declared merge key: {shape.key}")
-    position = _position(merged, item, shape.key)
+    wanted = item[shape.key]
+    position = next((index for index, other in enumerate(merged) if other.get(shape.key) == wanted), -1)
     if item.get(_PATCH) == "delete":
         merged[:] = [other for other in merged if other.get(shape.key) != item[shape.key]]
     elif position < 0:
@@ -110,23 +111,18 @@ def _merge_item(merged: list[Any], item: Obj, shape: Shape) -> None:
         merged[position] = _merge_object(merged[position], item, Shape(fields=shape.fields))
 
 
-def _position(items: list[Any], wanted: Any, key: str) -> int:
+def _places(items: list[Any], key: str) -> Callable[[Any], int]:
+    """A function from an item to its place among `items`, by its merge key or by itself; -1 when it has none."""
+    places: dict[Any, int] = {}
     for index, item in enumerate(items):
-        if is_scalar(wanted) or not key:
-            if item == wanted:
-                return index
-        elif isinstance(item, dict) and item.get(key) == wanted.get(key):
-            return index
-    return -1
+        places.setdefault(item.get(key) if key else item, index)
+    return lambda item: places.get(item.get(key) if key else item, -1)
 
 
 def _ordered(merged: list[Any], wanted: list[Any], original: list[Any], shape: Shape) -> list[Any]:
     """Items that the patch names come in its order, the others keep the server's, interleaved as upstream does it."""
 
-    def place(items: list[Any]) -> Callable[[Any], int]:
-        return lambda item: _position(items, item, shape.key)
-
-    in_patch, in_server = place(wanted), place(original)
+    in_patch, in_server = _places(wanted, shape.key), _places(original, shape.key)
     named = sorted((item for item in merged if in_patch(item) >= 0), key=in_patch)
     others = sorted((item for item in merged if in_patch(item) < 0), key=in_server)
     result: list[Any] = []

@@ -80,6 +80,10 @@ class Filter:
     fields: Predicate | None = None
     terms: tuple[FieldTerm, ...] = ()
 
+    @property
+    def everything(self) -> bool:
+        return not self.namespace and self.labels is None and self.fields is None
+
     def matches(self, obj: Obj) -> bool:
         if self.namespace and obj["metadata"].get("namespace", "") != self.namespace:
             return False
@@ -102,18 +106,19 @@ MAX_PENDING = 50_000
 class Watcher:
     """A queue of what changed. `on_ready` is called when it stops being empty, and when the watch ends."""
 
-    __slots__ = ("_pending", "_table", "closed", "filter", "on_ready", "revision")
+    __slots__ = ("_everything", "_pending", "_table", "closed", "filter", "on_ready", "revision")
 
     def __init__(self, table: Table, selection: Filter, revision: int) -> None:
         self._table = table
         self._pending: deque[Event] = deque()
         self.filter = selection
+        self._everything = selection.everything
         self.revision = revision
         self.closed = False
         self.on_ready: Callable[[], None] | None = None
 
     def offer(self, change: Change) -> None:
-        event = seen_by(self.filter, change)
+        event = Event(change.type, change.entry) if self._everything else seen_by(self.filter, change)
         if event is None or change.revision <= self.revision:
             return
         self._pending.append(event)

@@ -110,9 +110,10 @@ def replacement(kind: ResourceType, new: Obj, old: Obj) -> Obj:
 def updated(kind: ResourceType, candidate: Obj, old: Obj, subresource: str, view: Served | None) -> Obj:
     """Raises StatusError (400, 409, 422)."""
     given = candidate.get("metadata") or {}
-    if problem := metadata.check_types(given):
+    before = old["metadata"]
+    if problem := metadata.check_types(given, before):
         raise bad_request(problem)
-    meta, before = metadata.normalise(given), old["metadata"]
+    meta = metadata.normalise(given)
     if meta.get("name", before["name"]) != before["name"]:
         raise bad_request(
             f"the name of the object ({meta['name']}) does not match the name on the URL ({before['name']})"

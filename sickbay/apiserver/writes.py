@@ -44,5 +44,20 @@ class Write:
     old: Obj | None
     new: Obj | None
 
+    def done(self, old: Obj | None, new: Obj | None, *, namespace: str = "", name: str = "") -> Write:
+        """The write as it came out; a create may have been given its name and namespace only then."""
+        return Write(
+            self.verb,
+            self.resource,
+            self.kind,
+            namespace or self.namespace,
+            name or self.name,
+            self.subresource,
+            self.user,
+            self.user_agent,
+            old,
+            new,
+        )
+
 
 Hook = Callable[[Write], None]
