@@ -1,0 +1,88 @@
+"""`sickbay test` as people and CI call it."""
+
+from __future__ import annotations
+
+import json
+from xml.etree import ElementTree
+
+import pytest
+from click.testing import CliRunner
+
+from sickbay.sim.scenario.command import test_command as command
+
+GOOD = """apiVersion: test.sickbay.dev/v1alpha1
+kind: Scenario
+metadata: {name: good, labels: {area: state}}
+spec:
+  until: 1m
+  components: []
+  fleet: [{pool: train, nodes: 1}]
+  expect: [{by: 10s, that: "healthy('train-0')"}]
+"""
+BAD = GOOD.replace("name: good", "name: bad").replace("healthy(", "cordoned(")
+
+
+@pytest.fixture
+def files(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "good.yaml").write_text(GOOD)
+    (tmp_path / "bad.yaml").write_text(BAD)
+    (tmp_path / "broken.yaml").write_text(GOOD.replace("until", "untill"))
+    return tmp_path
+
+
+def call(*arguments):
+    return CliRunner().invoke(command, list(arguments))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code"),
+    [
+        pytest.param(["good.yaml"], 0, id="as expected"),
+        pytest.param(["good.yaml", "bad.yaml"], 1, id="not as expected"),
+        pytest.param(["good.yaml", "broken.yaml"], 2, id="bad file"),
+        pytest.param(["absent.yaml"], 2, id="no file"),
+        pytest.param(["good.yaml", "--run", "other"], 2, id="no such run"),
+        pytest.param(["bad.yaml", "good.yaml", "--run", "good"], 0, id="only one run"),
+        pytest.param(["bad.yaml", "--check"], 0, id="only read"),
+    ],
+)
+def test_the_exit_code_says_how_it_came_out(files, arguments, code):
+    assert call(*arguments).exit_code == code
+
+
+def test_one_line_per_expectation(files):
+    lines = call("good.yaml", "bad.yaml").output.splitlines()
+    assert lines[0] == "ok   good.yaml:8 good by 10s: healthy('train-0')"
+    assert lines[1] == "FAIL bad.yaml:8 bad by 10s: cordoned('train-0')"
+    assert "     cordoned('train-0') = False" in lines
+    assert lines[-1] == "2 runs, 1 ok, 1 failed"
+
+
+def test_a_bad_file_is_told_without_a_traceback(files):
+    result = call("broken.yaml")
+    assert result.output.startswith("broken.yaml:5: spec.untill: unknown key")
+    assert "Traceback" not in result.output
+
+
+def test_a_directory_stands_for_its_files(files):
+    (files / "broken.yaml").unlink()
+    assert "2 runs, 1 ok, 1 failed" in call(".").output
+
+
+def test_json_holds_what_the_lines_hold(files):
+    good, bad = json.loads(call("good.yaml", "bad.yaml", "-o", "json").output)
+    assert (good["name"], good["ok"], good["labels"]) == ("good", True, {"area": "state"})
+    (expectation,) = bad["expectations"]
+    assert (bad["ok"], expectation["ok"], expectation["at"], expectation["line"]) == (False, False, "10s", 8)
+
+
+def test_junit_counts_failures_and_says_what_was_seen(files):
+    call("good.yaml", "bad.yaml", "--junit", "out.xml")
+    suites = ElementTree.parse(files / "out.xml").getroot()
+    assert [(suite.get("name"), suite.get("failures")) for suite in suites] == [("good", "0"), ("bad", "1")]
+    assert "cordoned('train-0') = False" in (suites[1].find("testcase/failure").text or "")
+
+
+def test_the_same_file_gives_the_same_output_twice(files):
+    assert call("bad.yaml", "-o", "json").output == call("bad.yaml", "-o", "json").output

@@ -1,0 +1,245 @@
+"""Running scenarios: when things happen, what counts as fulfilled, and what expressions see.
+
+No component of ours runs here: the subject is the runner itself.
+"""
+
+from __future__ import annotations
+
+import pytest
+
+from sickbay.sim.scenario.document import BadFileError
+from sickbay.sim.scenario.runner import Result, run
+from sickbay.sim.scenario.spec import read
+
+HEAD = """apiVersion: test.sickbay.dev/v1alpha1
+kind: Scenario
+metadata: {name: s}
+spec:
+  until: 10m
+  components: []
+  fleet: [{pool: train, nodes: 2}]
+"""
+
+
+def play(spec: str, head: str = HEAD) -> Result:
+    (scenario,) = read("f.yaml", head + "".join(f"  {line}\n" for line in spec.splitlines()))
+    return run(scenario)
+
+
+def verdicts(spec: str) -> list[bool]:
+    return [outcome.ok for outcome in play(spec).outcomes]
+
+
+def failures(spec: str) -> list[str]:
+    return [" | ".join([o.text, *o.seen]) for o in play(spec).outcomes if not o.ok]
+
+
+CORDON = "timeline: [{at: 60s, do: cordon, node: train-0}, {at: 120s, do: uncordon, node: train-0}]\n"
+
+
+@pytest.mark.parametrize(
+    ("expectation", "ok"),
+    [
+        pytest.param("{by: 60s, that: \"cordoned('train-0')\"}", True, id="by, at its very moment"),
+        pytest.param("{by: 59s, that: \"cordoned('train-0')\"}", False, id="by, too early"),
+        pytest.param("{by: 10m, that: \"cordoned('train-0')\"}", True, id="by, true once is enough"),
+        pytest.param("{at: 60s, that: \"cordoned('train-0')\"}", True, id="at, after what happens then"),
+        pytest.param("{at: 120s, that: \"cordoned('train-0')\"}", False, id="at, no longer"),
+        pytest.param("{always: true, that: \"cordoned('train-0')\", from: 60s, to: 119s}", True, id="always in window"),
+        pytest.param("{always: true, that: \"cordoned('train-0')\", from: 60s, to: 120s}", False, id="always, broken"),
+        pytest.param("{never: true, that: \"cordoned('train-1')\"}", True, id="never"),
+        pytest.param("{never: true, that: \"cordoned('train-0')\"}", False, id="never, but once"),
+        pytest.param("{never: true, that: \"cordoned('train-0')\", from: 121s}", True, id="never, later"),
+        pytest.param("{count: \"nodes().filter(n, n.metadata.name == 'train-0')\", is: 1}", True, id="count"),
+        pytest.param('{count: "nodes()", is: 3}', False, id="count, wrong"),
+        pytest.param("{by: 1m, that: \"repair('train-0').status.phase == 'x'\"}", False, id="by, absent"),
+        pytest.param("{never: true, that: \"repair('train-0').status.phase == 'x'\"}", False, id="never, absent fails"),
+        pytest.param(
+            "{never: true, that: \"repair('train-0').?status.?phase.orValue('') == 'x'\"}", True, id="never, asked"
+        ),
+        pytest.param("{always: true, that: \"!has(hold('h').spec)\"}", True, id="always, absence meant"),
+        pytest.param("{at: 90s, that: \"now == duration('90s')\"}", True, id="now"),
+    ],
+)
+def test_what_each_form_of_expectation_asks(expectation, ok):
+    assert verdicts(f"{CORDON}expect: [{expectation}]") == [ok]
+
+
+def test_a_failure_says_when_what_was_seen_and_the_last_events():
+    spec = """objects:
+- {apiVersion: v1, kind: Event, metadata: {name: e, namespace: default}, involvedObject: {kind: Node, name: train-0},
+   reason: Something, message: happened, type: Warning}
+expect: [{by: 30s, that: "cordoned('train-0') && size(nodes()) == 2"}]"""
+    (outcome,) = play(spec).outcomes
+    assert (outcome.ok, outcome.at, outcome.line) == (False, 30.0, 11)
+    assert "cordoned('train-0') = False" in outcome.seen
+    assert outcome.events == ["0s train-0 Something: happened"]
+
+
+@pytest.mark.parametrize(
+    ("entries", "moments"),
+    [
+        pytest.param("[{at: 10s, do: label, object: Node/train-0, set: {n: '1'}}]", [10], id="at"),
+        pytest.param(
+            "[{at: 10s, do: label, object: Node/train-0, set: {n: '1'}},"
+            " {when: \"node('train-0').metadata.labels['n'] == '1'\", do: label, object: Node/train-0, set: {n: '2'}}]",
+            [10, 10],
+            id="when, at once",
+        ),
+        pytest.param(
+            "[{at: 10s, do: label, object: Node/train-0, set: {n: '1'}},"
+            " {when: \"node('train-0').metadata.labels['n'] == '1'\", after: 30s, do: label, object: Node/train-0,"
+            " set: {n: '2'}}]",
+            [10, 40],
+            id="when, after",
+        ),
+        pytest.param(
+            "[{at: 10s, times: 3, every: 5s, do: annotate, object: Node/train-0, set: {n: x}},"
+            " {at: 12s, times: 2, every: 5s, do: annotate, object: Node/train-0, set: {n: y}}]",
+            [10, 12, 15, 17, 20],
+            id="times",
+        ),
+    ],
+)
+def test_when_entries_fire(entries, moments):
+    checks = ", ".join(
+        f"{{at: {m}s, that: \"node('train-0') != nodeAt('train-0', duration('{m * 1000 - 1}ms'))\"}}"
+        for m in sorted(set(moments))
+    )
+    total = len(set(moments))
+    assert verdicts(f"timeline: {entries}\nexpect: [{checks}]") == [True] * total
+
+
+def test_entries_of_one_moment_are_applied_in_the_order_of_the_file():
+    spec = """timeline:
+- {at: 10s, do: label, object: Node/train-0, set: {n: first}}
+- {at: 10s, do: label, object: Node/train-0, set: {n: second}}
+expect: [{at: 10s, that: "node('train-0').metadata.labels['n'] == 'second'"}]"""
+    assert verdicts(spec) == [True]
+
+
+def test_an_entry_that_was_never_reached_fails_the_file():
+    (told,) = failures("timeline: [{when: \"cordoned('train-1')\", do: reboot, node: train-0}]")
+    assert told == "when cordoned('train-1'): reboot | was never reached"
+
+
+@pytest.mark.parametrize(
+    ("entry", "told"),
+    [
+        pytest.param("{at: 1s, do: cordon, node: train-9}", 'nodes "train-9" not found', id="no such node"),
+        pytest.param("{at: 1s, do: reboot, node: train-9}", "there is no node 'train-9' in the fleet", id="no machine"),
+        pytest.param("{at: 1s, do: crash, component: decide}", "component decide is not part of this run", id="absent"),
+        pytest.param("{at: 1s, do: addNodes, pool: x, nodes: 1}", "there is no pool 'x' in the fleet", id="no pool"),
+        pytest.param("{at: 1s, do: delete, object: Widget/x}", "knows no kind 'Widget'", id="no kind"),
+        pytest.param("{at: 1s, do: nvml, node: train-0, gpu: 9, set: {lost: true}}", "has GPUs 0 to 7", id="no gpu"),
+    ],
+)
+def test_an_entry_that_cannot_be_carried_out_fails_and_says_why(entry, told):
+    (failure,) = failures(f"timeline: [{entry}]")
+    assert told in failure
+
+
+def test_refused_demands_a_refusal_with_its_text():
+    bad = "{apiVersion: sickbay.dev/v1alpha1, kind: Hold, metadata: {name: h}, spec: {level: Sometimes}}"
+    good = "{apiVersion: sickbay.dev/v1alpha1, kind: Hold, metadata: {name: h}, spec: {scope: {all: true}}}"
+    assert failures(f"timeline: [{{at: 1s, do: apply, manifest: {bad}, refused: level}}]") == []
+    assert "without 'cheese'" in failures(f"timeline: [{{at: 1s, do: apply, manifest: {bad}, refused: cheese}}]")[0]
+    assert "was accepted" in failures(f"timeline: [{{at: 1s, do: apply, manifest: {good}, refused: level}}]")[0]
+
+
+def test_a_bad_object_is_a_bad_file():
+    with pytest.raises(BadFileError, match=r"f\.yaml:1: spec\.objects: Hold h: .*level"):
+        play("objects: [{apiVersion: sickbay.dev/v1alpha1, kind: Hold, metadata: {name: h}, spec: {level: Sometimes}}]")
+
+
+def test_defaults_bring_a_pool_and_the_rule_and_objects_are_merged_over_them():
+    spec = """objects:
+- {apiVersion: sickbay.dev/v1alpha1, kind: RepairPool, metadata: {name: train}, spec: {maxParallelRepairs: 1}}
+expect:
+- {at: 0s, that: "pool('train').spec.mode == 'Act' && pool('train').spec.maxParallelRepairs == 1"}
+- {at: 0s, that: "pool('train').spec.provider.name == 'fake' && pool('train').spec.storm.nodes == 0"}
+- {at: 0s, that: "size(object('RepairRule', '', 'automatic').spec.rules[0].procedure) == 5"}"""
+    assert verdicts(spec) == [True, True, True]
+    assert verdicts("defaults: false\nexpect: [{at: 0s, that: \"!has(pool('train').spec)\"}]") == [True]
+
+
+FUNCTIONS = """objects:
+- {apiVersion: v1, kind: Pod, metadata: {name: p, namespace: default, labels: {a: b}},
+   spec: {restartPolicy: Never, containers: [{name: c, image: i}]}}
+timeline:
+- {at: 10s, do: condition, node: train-0, type: Sick, status: "True", reason: R, message: M}
+- {at: 20s, do: taint, node: train-1, key: k, value: v}
+- {at: 30s, do: podExit, pod: default/p, code: 3, log: boom}
+- {at: 40s, do: recreateNode, node: train-1}
+- {at: 50s, do: addNodes, pool: train, nodes: 2}
+- {at: 60s, do: hold, name: h, spec: {scope: {all: true}, reason: r, owner: o}}
+- {at: 70s, do: release, name: h}
+- {at: 80s, do: untaint, node: train-1, key: k}
+expect:
+"""
+
+
+@pytest.mark.parametrize(
+    "expectation",
+    [
+        "{at: 9s, that: \"healthy('train-0')\"}",
+        "{at: 10s, that: \"!healthy('train-0') && healthy('train-1')\"}",
+        "{at: 25s, that: \"tainted('train-1', 'k') && !tainted('train-0', 'k')\"}",
+        "{at: 25s, that: \"!same('train-1', duration('15s')) && same('train-0', duration('15s'))\"}",
+        "{at: 35s, that: \"pods('default', 'a=b')[0].status.phase == 'Failed'\"}",
+        "{at: 35s, that: \"object('Pod', 'default', 'p').status.containerStatuses[0].state.terminated.exitCode == 3\"}",
+        "{at: 45s, that: \"node('train-1').metadata.uid != nodeAt('train-1', duration('15s')).metadata.uid\"}",
+        "{at: 45s, that: \"!healthy('train-1')\"}",
+        "{at: 55s, that: \"healthy('train-1') && !tainted('train-1', 'k')\"}",
+        "{at: 55s, that: \"size(nodes()) == 4 && nodes().exists(n, n.metadata.name == 'train-3')\"}",
+        "{at: 65s, that: \"hold('h').spec.reason == 'r'\"}",
+        "{at: 75s, that: \"!has(hold('h').spec)\"}",
+        "{at: 75s, that: \"size(actions('train-0')) == 0 && size(calls('train-0')) == 0 && size(messages()) == 0\"}",
+        "{at: 75s, that: \"size(writes('Node/train-0')) == 0\"}",
+        "{at: 75s, that: \"size(repairs()) == 0 && size(repairs('train-0')) == 0 && size(tasks('train-0')) == 0\"}",
+        "{at: 75s, that: \"metric('sickbay_nodes_quarantined', {}) == 0.0\"}",
+    ],
+)
+def test_what_expressions_see(expectation):
+    results = verdicts(f"{FUNCTIONS}- {expectation}")
+    assert results[0]
+
+
+@pytest.mark.parametrize(
+    ("entries", "expectation"),
+    [
+        pytest.param("{at: 5s, do: power, node: train-0, state: off}", "!healthy('train-0')", id="power"),
+        pytest.param("{at: 5s, do: heartbeat, node: train-0, state: stop}", "!healthy('train-0')", id="heartbeat"),
+        pytest.param(
+            "{at: 5s, do: service, node: train-0, name: containerd, state: hung}", "!healthy('train-0')", id="service"
+        ),
+        pytest.param(
+            "{at: 5s, do: allocatable, node: train-0, resource: nvidia.com/gpu, value: '7'}",
+            "node('train-0').status.allocatable['nvidia.com/gpu'] == '7'",
+            id="allocatable",
+        ),
+        pytest.param("{at: 5s, do: deleteNode, node: train-0}", "size(nodes()) == 1", id="deleteNode"),
+        pytest.param(
+            "{at: 5s, do: patch, object: Node/train-0, patch: {metadata: {labels: {x: z}}}}",
+            "node('train-0').metadata.labels['x'] == 'z'",
+            id="patch",
+        ),
+        pytest.param(
+            "{at: 5s, do: apply, manifest: {apiVersion: v1, kind: ConfigMap, metadata: {name: c}, data: {k: v}}}",
+            "object('ConfigMap', 'default', 'c').data.k == 'v'",
+            id="apply",
+        ),
+        pytest.param(
+            "{at: 5s, do: label, object: Node/train-0, set: {pool: null}}",
+            "!('pool' in node('train-0').metadata.labels)",
+            id="label removed",
+        ),
+    ],
+)
+def test_what_injections_do(entries, expectation):
+    assert verdicts(f'timeline: [{entries}]\nexpect: [{{at: 100s, that: "{expectation}"}}]') == [True]
+
+
+def test_an_empty_cluster_still_has_its_time():
+    head = HEAD.replace("  fleet: [{pool: train, nodes: 2}]\n", "")
+    assert [o.ok for o in play('expect: [{at: 10m, that: "size(nodes()) == 0"}]', head).outcomes] == [True]
