@@ -10,7 +10,6 @@ import pytest
 from sickbay.clock import Clock, Randomness
 from sickbay.sim.loop import VirtualLoop
 from tests.support import virtual
-from tests.support.fixtures_controlplane import control_plane, control_plane_binaries  # noqa: F401
 
 
 def pytest_asyncio_loop_factories(
