@@ -19,7 +19,7 @@ from sickbay.api import kinds
 from sickbay.api.actions import ACTIONS
 from sickbay.api.repair_pool import RepairPool
 from sickbay.api.repair_rule import RepairRule, RuleEntry
-from sickbay.api.validate import validate
+from sickbay.api.validate import Problem, validate
 from sickbay.decide import catalogue, windows
 from sickbay.decide.actionable import wants_repair
 from sickbay.decide.catalogue import Catalogue
@@ -78,12 +78,17 @@ def lint(files: Iterable[Path]) -> list[Finding]:
     found += [d.finding(WARNING, "kind", "not a kind of Sickbay: not judged") for d in documents if d not in ours]
     for document in ours:
         problems = validate(str(document.body["kind"]), document.body)
-        found += [
-            document.finding(ERROR, p.path, f"{p.message}{f'; {p.remedy}' if p.remedy else ''}") for p in problems
-        ]
+        found += [document.finding(ERROR, p.path, _said(p)) for p in problems]
     sound = [d for d in ours if not any(f.file == d.file and f.object == d.name and f.severity == ERROR for f in found)]
     found += list(_meaning(sound))
     return sorted(found, key=lambda f: (f.file, f.line, f.message))
+
+
+def _said(problem: Problem) -> str:
+    """Value, what is wrong with it, and the remedy; each only once."""
+    value = "" if problem.value is None or isinstance(problem.value, dict | list) else str(problem.value)
+    shown = f"{value[:80]!r}: " if value and value not in problem.message else ""
+    return f"{shown}{problem.message}{f'; {problem.remedy}' if problem.remedy else ''}"
 
 
 def read(file: str, text: str) -> list[Document]:

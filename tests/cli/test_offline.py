@@ -1,0 +1,107 @@
+"""The commands that need no cluster, and what happens where there is none."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.cli.conftest import command
+
+GOOD = """\
+apiVersion: sickbay.dev/v1alpha1
+kind: RepairRule
+metadata: {name: default}
+spec:
+  rules:
+  - name: all
+    procedure:
+    - step: Quarantine
+    - step: Drain
+    - step: Repair
+    - step: Unquarantine
+---
+apiVersion: sickbay.dev/v1alpha1
+kind: RepairPool
+metadata: {name: train}
+spec:
+  nodeSelector: {matchLabels: {pool: train}}
+  rule: default
+"""
+
+
+async def test_good_files_pass(tmp_path: Path) -> None:
+    file = tmp_path / "good.yaml"
+    file.write_text(GOOD)
+    answer = await command("check", str(file))
+    assert answer.code == 0, answer.out
+    assert "1 files, 0 errors" in answer.out
+
+
+@pytest.mark.parametrize(
+    ("replace", "by", "line", "says"),
+    [
+        pytest.param("step: Drain", "step: Dreyn", 9, "Dreyn", id="an unknown step"),
+        pytest.param("kind: RepairPool", "kind: RepairPol", 14, "not a kind of Sickbay", id="an unknown kind"),
+        pytest.param("rule: default", "rul: default", 18, "rul", id="an unknown key"),
+        pytest.param("rule: default", "rule: other", 18, "RepairRule other is not in these files", id="a missing rule"),
+        pytest.param("rule: default", "windows: [{cron: '0 25 * * *', duration: 1h}]", 18, "hour '25'", id="a window"),
+        pytest.param(
+            "- name: all\n", "- name: all\n    faults: {names: [gpu.xid.7900]}\n", 7, "never matches", id="a fault"
+        ),
+        pytest.param("- step: Quarantine", "- step: Quarantine\n    bad: [", 8, "not readable as YAML", id="not YAML"),
+    ],
+)
+async def test_what_is_wrong_is_named_with_its_line(
+    tmp_path: Path, replace: str, by: str, line: int, says: str
+) -> None:
+    file = tmp_path / "bad.yaml"
+    file.write_text(GOOD.replace(replace, by, 1))
+    answer = await command("check", str(file), "-o", "json")
+    found = json.loads(answer.out)
+    assert any(says in f["message"] and abs(f["line"] - line) <= 2 for f in found), found
+
+
+async def test_an_entry_that_no_fault_can_reach_is_named(tmp_path: Path) -> None:
+    file = tmp_path / "rules.yaml"
+    entry = "  - name: never\n    faults: {names: [gpu.xid.79]}\n    procedure:\n    - step: Quarantine\n---"
+    file.write_text(GOOD.replace("---", entry, 1))
+    answer = await command("check", str(file))
+    assert "entry never is never reached" in answer.out
+
+
+async def test_a_fault_type_is_shown_with_its_remedies() -> None:
+    (found,) = json.loads((await command("catalogue", "gpu.xid.79")).out)
+    assert next(rung["action"] for rung in found["spec"]["remedy"]) == "RebootNode"
+
+
+async def test_an_unknown_fault_type_is_an_error() -> None:
+    answer = await command("catalogue", "gpu.xid.7900")
+    assert (answer.code, "no such fault type" in answer.err) == (1, True)
+
+
+@pytest.mark.parametrize("arguments", [["queue"], ["explain", "n1"], ["controller"]])
+async def test_without_a_cluster_each_command_says_what_is_missing(arguments: list[str]) -> None:
+    answer = await command(*arguments)
+    assert answer.code == 1
+    assert "no cluster is configured" in answer.err
+    assert "Traceback" not in answer.err
+
+
+async def test_a_server_that_is_away_is_one_line(tmp_path: Path) -> None:
+    config = tmp_path / "config"
+    config.write_text(
+        "apiVersion: v1\nkind: Config\ncurrent-context: a\ncontexts: [{name: a, context: {cluster: a, user: a}}]\n"
+        "clusters: [{name: a, cluster: {server: 'http://127.0.0.1:9'}}]\nusers: [{name: a, user: {}}]\n"
+    )
+    answer = await command("queue", env={"KUBECONFIG": str(config)})
+    assert answer.code == 1
+    assert "the API server cannot be reached" in answer.err
+    assert "Traceback" not in answer.err
+
+
+async def test_help_of_every_command_has_an_example() -> None:
+    listed = (await command("--help")).out
+    names = [line.split()[0] for line in listed.split("Commands:")[1].splitlines() if line.strip()]
+    assert {"approve", "check", "explain", "queue", "stop", "test"} <= set(names)
