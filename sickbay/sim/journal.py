@@ -82,7 +82,8 @@ class Journal:
         self._tell()
 
     def message(self, channel: str, category: str, node: str, text: str) -> None:
-        self.messages.append(Message(channel, category, node, text, self.now()))
+        # Text only: what an expression is shown must be plain data.
+        self.messages.append(Message(str(channel), str(category), str(node), str(text), self.now()))
         self._tell()
 
     def _tell(self) -> None:

@@ -77,6 +77,7 @@ class World:
         self.clock = LoopClock(loop)
         self.randomness = Randomness(seed)
         self.problems: list[str] = []
+        self._known_problems: set[tuple[str, str]] = set()
         self.store = Store(self.clock, self.randomness.fork())
         self.journal = Journal(loop.time)
         self.history = History(self.journal)
@@ -134,8 +135,11 @@ class World:
         await asyncio.gather(*self._work, return_exceptions=True)
 
     def problem(self, who: str, error: BaseException) -> None:
-        lines = traceback.format_exception(error)
-        self.problems.append(f"at {self.loop.time():g}s {who} ended: {error!r}\n{''.join(lines)}")
+        """Noted once, however often it comes back."""
+        if (who, repr(error)) not in self._known_problems:
+            self._known_problems.add((who, repr(error)))
+            lines = traceback.format_exception(error)
+            self.problems.append(f"at {self.loop.time():g}s {who} ended: {error!r}\n{''.join(lines)}")
 
     # --- looking
 
