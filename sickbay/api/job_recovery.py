@@ -61,6 +61,11 @@ class JobAttempt(Part):
     verdict: Annotated[str, says("What ended it", enum=[*JobVerdict, ""])] = ""
     evidence: Annotated[Nullable[list[Line]], says("What the verdict rests on", maxItems=8)] = []
     action: Annotated[str, says("What was done", enum=[*JobAction, ""])] = ""
+    restarts: Annotated[Count, says("Restarts that the job's own controller had made when it began")] = 0
+    root_rank: Annotated[Word, says("Rank that failed first")] = ""
+    root_node: Annotated[Name, says("Node it ran on")] = ""
+    fingerprint: Annotated[Line, says("What the failure looked like, free of nodes, ranks and GPUs")] = ""
+    step: Annotated[int | None, says("Last step of progress that was seen; absent = unknown", minimum=0)] = None
     times: Annotated[Nullable[AttemptTimes], says("When each part was reached")] = msgspec.field(
         default_factory=AttemptTimes
     )
@@ -112,6 +117,12 @@ class JobRecoveryStatus(Part):
     gates: Annotated[Nullable[list[Gate]], says("Its answers to gates", maxItems=64)] = []
     moves: Annotated[Nullable[list[Move]], says("Its answers to drains' offers", maxItems=64)] = []
     fingerprint: Annotated[Line, says("What the last failure looked like, free of nodes, ranks and GPUs")] = ""
+    message: Annotated[Text, says("For people: what is done, and what they can do")] = ""
+    since: Annotated[Time | None, says("Since when it is in this phase")] = None
+    deadline: Annotated[Time | None, says("Until when it waits here")] = None
+    on_deadline: Annotated[Line, says("What happens then")] = ""
+    template: Annotated[Word, says("Hash of the job's template: a changed one is another program")] = ""
+    counted_from: Annotated[Count, says("First attempt that counts in the budgets")] = 0
     notified: Annotated[Nullable[dict[str, Line]], says("What people were told, and when", maxProperties=64)] = {}
 
 

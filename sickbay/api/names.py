@@ -47,6 +47,18 @@ CHECKPOINT_REQUEST = f"{GROUP}/checkpoint-request"
 CHECKPOINT_DONE = f"{GROUP}/checkpoint-done"
 PROGRESS_STEP = f"{GROUP}/step"
 
+# On jobs and their pods.
+ATTEMPT = f"{GROUP}/attempt"
+"""Label on a job and its pods: number of the attempt they belong to; absent = the first."""
+HELD_FOR = f"{GROUP}/held-for"
+"""Annotation on a job that we have suspended: number of the attempt it is held after. Others' suspensions carry none."""
+EXCLUDED_NODES = f"{GROUP}/excluded-nodes"
+"""Annotation on a job: values of kubernetes.io/hostname that we have put into its affinity, comma-separated."""
+
+# On a JobRecovery.
+NEXT_ATTEMPT = f"{GROUP}/next-attempt"
+"""Annotation: the job as it will be made again, kept from before the old one is deleted until the new one is there."""
+
 AGENT_LEASES = "sickbay-agents"
 """Namespace of the agents' Leases; each is named after its node."""
 MEDIK8S_LEASES = "medik8s-leases"
