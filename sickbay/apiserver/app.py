@@ -12,11 +12,14 @@ from collections.abc import Awaitable, Callable, Mapping, MutableMapping
 from contextlib import aclosing
 from typing import Any
 
-from sickbay.apiserver import discovery, reading, writing
+from sickbay.apiserver import discovery, reading, reviews, writing
+from sickbay.apiserver.attributes import Attributes, of_path, of_resource
 from sickbay.apiserver.auth import Authenticator
-from sickbay.apiserver.calls import Answer, Call, ResourceCall, WatchStream, encode, json_answer
+from sickbay.apiserver.calls import Answer, Call, ResourceCall, WatchStream, decode_body, encode, json_answer
 from sickbay.apiserver.errors import StatusError, bad_request, method_not_allowed, no_such_path
-from sickbay.apiserver.requests import Query, parse_target
+from sickbay.apiserver.rbac import AllowAll, Authorizer, refused
+from sickbay.apiserver.requests import Query, Target, parse_target
+from sickbay.apiserver.reviews import Reviewer
 from sickbay.apiserver.store import Store
 from sickbay.apiserver.watching import WatchFeed
 from sickbay.apiserver.writes import Caller
@@ -31,6 +34,8 @@ MAX_BODY = 3 * 1024 * 1024
 """Bytes; kube-apiserver's limit on a request's body."""
 
 
+HEALTH = ("/healthz", "/livez", "/readyz")
+"""Answered to everybody: who watches over a process has no token."""
 PAGE_NOT_FOUND = Answer(404, b"404 page not found\n", content_type=b"text/plain; charset=utf-8")
 """Outside the groups that are served the real server answers without a Status; a client must bear it."""
 
@@ -38,14 +43,22 @@ PAGE_NOT_FOUND = Answer(404, b"404 page not found\n", content_type=b"text/plain;
 class ApiServer:
     """Serves a store. `tokens` maps bearer tokens to identities.
 
-    `anonymous` is who a caller without a token is; None refuses them.
+    `anonymous` is who a caller without a token is; None refuses them. Without an `authorizer` (such as `rbac.Rbac`)
+    everybody who is let in may do everything.
     """
 
     def __init__(
-        self, store: Store, tokens: Mapping[str, Caller] | None = None, *, anonymous: Caller | None = None
+        self,
+        store: Store,
+        tokens: Mapping[str, Caller] | None = None,
+        *,
+        anonymous: Caller | None = None,
+        authorizer: Authorizer | None = None,
     ) -> None:
         self.store = store
         self.authenticator = Authenticator(tokens or {}, anonymous)
+        self.authorizer = authorizer or AllowAll()
+        self._reviewer = Reviewer(self.authorizer, self.authenticator)
 
     async def __call__(self, scope: MutableMapping[str, Any], receive: Receive, send: Send) -> None:
         if scope["type"] == "lifespan":
@@ -68,11 +81,17 @@ class ApiServer:
         headers: dict[bytes, bytes] = {}
         for key, value in scope["headers"]:
             headers[key] = headers[key] + b"\n" + value if key == b"impersonate-group" and key in headers else value
+        if scope["path"] in HEALTH:
+            return Answer(200, b"ok", content_type=b"text/plain; charset=utf-8")
         caller = self.authenticator.caller(headers)
         call = Call(scope["method"], scope["path"], Query(scope["query_string"]), headers, body, caller)
         target = parse_target(call.path)
         if target is None:
+            self._permit(caller, of_path(call))
             return self._document(call)
+        self._permit(caller, of_resource(call, target))
+        if (target.group, target.plural) in reviews.KINDS:
+            return self._review(call, target)
         view = self.store.resources.find(target.group, target.version, target.plural)
         if view is None and target.group not in discovery.group_versions(self.store.resources):
             return PAGE_NOT_FOUND
@@ -80,10 +99,17 @@ class ApiServer:
             raise no_such_path()
         return dispatch(self.store, ResourceCall(call, target, view))
 
+    def _permit(self, caller: Caller, wanted: Attributes) -> None:
+        if not self.authorizer.decide(caller, wanted).allowed:
+            raise refused(caller, wanted)
+
+    def _review(self, call: Call, target: Target) -> Answer:
+        if call.method != "POST" or target.name:
+            raise method_not_allowed()
+        return json_answer(201, self._reviewer.answer(target.group, target.plural, call.caller, decode_body(call)))
+
     def _document(self, call: Call) -> Answer:
         """Paths that name no resource."""
-        if call.path in ("/healthz", "/livez", "/readyz"):
-            return Answer(200, b"ok", content_type=b"text/plain; charset=utf-8")
         if call.path == "/version":
             return json_answer(200, version_document())
         found = discovery.answer(self.store.resources, call)

@@ -23,15 +23,20 @@ class Authenticator:
     def add(self, token: str, caller: Caller) -> None:
         self._tokens[token] = caller
 
+    def by_token(self, token: str) -> Caller | None:
+        """Who a token stands for."""
+        known = self._tokens.get(token)
+        return None if known is None else _authenticated(known)
+
     def caller(self, headers: Headers) -> Caller:
         """Raises StatusError(401) for an unknown token, and for none where nobody may be anonymous."""
         agent = headers.get(b"user-agent", b"").decode("latin-1")
         scheme, _, token = headers.get(b"authorization", b"").decode("latin-1").partition(" ")
         if scheme.lower() == "bearer":
-            known = self._tokens.get(token.strip())
+            known = self.by_token(token.strip())
             if known is None:
                 raise unauthorized()
-            return self._impersonated(_with_agent(_authenticated(known), agent), headers)
+            return self._impersonated(_with_agent(known, agent), headers)
         if self._anonymous is None:
             raise unauthorized()
         return self._impersonated(_with_agent(self._anonymous, agent), headers)

@@ -9,6 +9,7 @@ from typing import Any
 import msgspec
 import yaml
 
+from sickbay.apiserver import protobuf
 from sickbay.apiserver.errors import Obj, bad_request, unsupported_media_type
 from sickbay.apiserver.requests import Query, Target
 from sickbay.apiserver.resources import Served
@@ -76,6 +77,8 @@ def json_answer(status: int, content: Any) -> Answer:
 def decode_body(call: Call) -> Obj:
     """The object in the body. Raises StatusError: 400 for what is no object, 415 for another media type."""
     kind = call.content_type
+    if protobuf.is_protobuf(call.body):
+        return protobuf.decode(call.body, _BODY_TYPES)
     if kind and kind not in _BODY_TYPES:
         raise unsupported_media_type(_BODY_TYPES)
     content = decode(call.body, yaml_allowed=kind == "application/yaml")

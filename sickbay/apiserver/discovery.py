@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from sickbay.apiserver import reviews
 from sickbay.apiserver.calls import Answer, Call, encode, json_answer
 from sickbay.apiserver.errors import Obj
 from sickbay.apiserver.resources import Registry, Served
@@ -29,13 +30,7 @@ _SUBRESOURCE_KINDS = {
     "scale": ("autoscaling", "v1", "Scale"),
     "token": ("authentication.k8s.io", "v1", "TokenRequest"),
 }
-REVIEWS = (
-    ("authorization.k8s.io", "v1", "selfsubjectaccessreviews", "SelfSubjectAccessReview"),
-    ("authorization.k8s.io", "v1", "selfsubjectrulesreviews", "SelfSubjectRulesReview"),
-    ("authorization.k8s.io", "v1", "subjectaccessreviews", "SubjectAccessReview"),
-    ("authentication.k8s.io", "v1", "selfsubjectreviews", "SelfSubjectReview"),
-    ("authentication.k8s.io", "v1", "tokenreviews", "TokenReview"),
-)
+REVIEWS = tuple((group, "v1", plural, kind) for (group, plural), kind in reviews.KINDS.items())
 """Questions rather than resources: they are created, answered and never stored."""
 
 

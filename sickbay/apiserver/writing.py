@@ -19,7 +19,6 @@ from sickbay.apiserver.errors import (
 from sickbay.apiserver.fieldvalidation import Headers, check_fields
 from sickbay.apiserver.identity import check_identity
 from sickbay.apiserver.listing import Page, selection
-from sickbay.apiserver.protobuf import delete_options, is_protobuf
 from sickbay.apiserver.reading import list_json, object_json
 from sickbay.apiserver.store import Store
 
@@ -108,12 +107,7 @@ def patch(store: Store, request: ResourceCall) -> Answer:
 def _delete_options(request: ResourceCall) -> Obj:
     """DeleteOptions from the body and the query; the body wins."""
     call = request.call
-    if is_protobuf(call.body):
-        options = delete_options(call.body)
-    elif call.body.strip():
-        options = decode_body(call)
-    else:
-        options = {}
+    options = decode_body(call) if call.body.strip() else {}
     query = call.query
     if "gracePeriodSeconds" not in options:
         options["gracePeriodSeconds"] = query.number("gracePeriodSeconds")
