@@ -31,7 +31,7 @@ from sickbay.kube.client import Client
 from sickbay.kube.events import EventRecorder
 from sickbay.kube.informer import Informer
 from sickbay.kube.leadership import Leadership, NotLeading
-from sickbay.kube.lease import Elector
+from sickbay.kube.lease import Elector, LeaseTimes
 from sickbay.kube.workqueue import WorkQueue
 from sickbay.providers.base import Provider
 
@@ -55,6 +55,7 @@ class ExecuteOptions:
     governor: Limits = field(default_factory=Limits)
     evictions_per_minute: int = PER_MINUTE
     resync: float = 300.0
+    lease: LeaseTimes = field(default_factory=LeaseTimes)
 
 
 class ExecuteController:
@@ -73,6 +74,8 @@ class ExecuteController:
         self._elector = Elector(
             client, clock, randomness, name="sickbay-execute",
             namespace=self._options.namespace, identity=self._options.identity,
+            lease_duration=self._options.lease.duration, renew_deadline=self._options.lease.deadline,
+            retry_period=self._options.lease.period,
         )  # fmt: skip
         self._queue: WorkQueue[str] = WorkQueue(clock, randomness, name="execute", retry_high=RETRY_MOST)
         self._tools = self._made_tools(providers)
