@@ -23,8 +23,12 @@ def etcd(folder: Path, client: int, peer: int) -> list[str]:
     ]
 
 
-def api_server(folder: Path, etcd_client: int, secure: int) -> list[str]:
-    """NodeRestriction is not on by default; without it a kubelet's identity may label any node."""
+def api_server(folder: Path, etcd_client: int, secure: int, audit: bool = False) -> list[str]:
+    """NodeRestriction is not on by default; without it a kubelet's identity may label any node.
+
+    With `audit` every write is logged to `audit.log`, by the policy in `audit-policy.yaml`.
+    """
+    audited = [f"--audit-policy-file={folder / 'audit-policy.yaml'}", f"--audit-log-path={folder / 'audit.log'}"]
     return [
         f"--etcd-servers=http://127.0.0.1:{etcd_client}",
         f"--secure-port={secure}",
@@ -40,6 +44,7 @@ def api_server(folder: Path, etcd_client: int, secure: int) -> list[str]:
         "--enable-admission-plugins=NodeRestriction",
         "--endpoint-reconciler-type=none",
         "--allow-privileged=true",  # the agent's DaemonSet needs it, as on any cluster with GPUs
+        *(audited if audit else ()),
     ]
 
 

@@ -22,6 +22,7 @@ import httpx2
 import yaml
 
 from sickbay.clock import Randomness
+from tests.support.audit import Entry, read_log, write_policy
 from tests.support.components import api_server, controller_manager, etcd, scheduler
 from tests.support.daemon import Daemon, DaemonFailed
 from tests.support.identities import make_tokens, write_token_file
@@ -38,7 +39,10 @@ TOKEN_SECONDS = 24 * 3600
 
 
 class ControlPlane:
-    """Start with `start()` or a `with` block; DaemonFailed, with the log's end, when a process does not come up."""
+    """Start with `start()` or a `with` block; DaemonFailed, with the log's end, when a process does not come up.
+
+    With `audit` the API server records who wrote what (`audit_log`).
+    """
 
     def __init__(
         self,
@@ -47,10 +51,12 @@ class ControlPlane:
         *,
         controllers: bool = False,
         scheduling: bool = False,
+        audit: bool = False,
         seed: int | None = None,
     ) -> None:
         self.binaries = binaries
         self.folder = folder
+        self._audit = audit
         self._names = [ETCD, API_SERVER]
         self._names += [CONTROLLER_MANAGER] if controllers else []
         self._names += [SCHEDULER] if scheduling else []
@@ -186,6 +192,10 @@ class ControlPlane:
         environment = {**os.environ, "HOME": str(self.folder), "NO_PROXY": "127.0.0.1"}
         return subprocess.run(command, input=stdin, env=environment, capture_output=True, text=True, check=False)
 
+    def audit_log(self) -> list[Entry]:
+        """Every write so far, in order. Empty unless started with `audit`."""
+        return read_log(self.folder / "audit.log")
+
     # --- service accounts ---------------------------------------------------------------------------------------
 
     def controller_token(self) -> str:
@@ -208,9 +218,13 @@ class ControlPlane:
                 },
             },
         )
-        found = self._call("GET", f"/api/v1/namespaces/{NAMESPACE}/pods/{pod}")
+        return self.pod_token(NAMESPACE, AGENT, pod)
+
+    def pod_token(self, namespace: str, account: str, pod: str) -> str:
+        """Token of a service account, bound to a Pod that runs under it, as a kubelet would mount it there."""
+        found = self._call("GET", f"/api/v1/namespaces/{namespace}/pods/{pod}")
         reference = {"apiVersion": "v1", "kind": "Pod", "name": pod, "uid": found["metadata"]["uid"]}
-        return self._request_token(NAMESPACE, AGENT, {"boundObjectRef": reference})
+        return self._request_token(namespace, account, {"boundObjectRef": reference})
 
     def service_account_token(self, namespace: str, name: str) -> str:
         """Token of any service account, bound to no Pod; the account is made when it is not there."""
@@ -241,12 +255,14 @@ class ControlPlane:
             (self.folder / name).mkdir(parents=True, exist_ok=True)
         write_key_pair(self.folder / "sa.key", self.folder / "sa.pub")
         write_token_file(self.folder / "tokens.csv", self._tokens)
+        if self._audit:
+            write_policy(self.folder / "audit-policy.yaml")
 
     def _make_daemons(self) -> dict[str, Daemon]:
         client, peer, secure, managing, scheduling = self._ports
         commands = {
             ETCD: etcd(self.folder, client, peer),
-            API_SERVER: api_server(self.folder, client, secure),
+            API_SERVER: api_server(self.folder, client, secure, self._audit),
         }
         ready = {
             ETCD: lambda: _answers(f"http://127.0.0.1:{client}/readyz"),

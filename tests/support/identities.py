@@ -28,6 +28,7 @@ IDENTITIES = {
     "nobody": Identity("nobody"),
     "scheduler": Identity("system:kube-scheduler"),
     "controller-manager": Identity("system:kube-controller-manager"),
+    "kubelets": Identity("hollow-kubelets"),  # speaks for the kubelets of hollow nodes, by impersonation
     **{f"system:node:node-{n}": Identity(f"system:node:node-{n}", ("system:nodes",)) for n in range(1, 5)},
 }
 

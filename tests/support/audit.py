@@ -1,0 +1,82 @@
+"""Who wrote what, by the API server's own record: its audit log.
+
+Objects cannot tell: managedFields name clients, not users, and hold nothing after a removal. The log holds each write
+that was asked for, with its user, its User-Agent and the answer.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+POLICY: dict[str, Any] = {
+    "apiVersion": "audit.k8s.io/v1",
+    "kind": "Policy",
+    "omitStages": ["RequestReceived"],
+    "rules": [
+        {
+            "level": "Metadata",
+            "verbs": ["create", "update", "patch", "delete", "deletecollection"],
+            "resources": [
+                {"group": "", "resources": ["nodes", "nodes/*", "pods", "pods/*"]},
+                {"group": "coordination.k8s.io"},
+                {"group": "sickbay.dev"},
+            ],
+        },
+        {"level": "None"},
+    ],
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One write. `user` is who was acted as, also where that was by impersonation."""
+
+    user: str
+    agent: str
+    verb: str
+    resource: str
+    subresource: str
+    namespace: str
+    name: str
+    code: int
+
+    @property
+    def done(self) -> bool:
+        """Carried out, not refused."""
+        return self.code < 400
+
+    @property
+    def ours(self) -> bool:
+        """By a process of Sickbay, whatever its identity."""
+        return self.agent.startswith("sickbay-")
+
+
+def write_policy(path: Path) -> None:
+    path.write_text(yaml.safe_dump(POLICY))
+
+
+def read_log(path: Path) -> list[Entry]:
+    """All entries; a line that is still being written is left for the next time."""
+    if not path.exists():
+        return []
+    whole, _, _ = path.read_text().rpartition("\n")
+    return [_entry(json.loads(line)) for line in whole.splitlines()]
+
+
+def _entry(event: dict[str, Any]) -> Entry:
+    about = event.get("objectRef") or {}
+    return Entry(
+        user=(event.get("impersonatedUser") or event["user"])["username"],
+        agent=event.get("userAgent", ""),
+        verb=event["verb"],
+        resource=about.get("resource", ""),
+        subresource=about.get("subresource", ""),
+        namespace=about.get("namespace", ""),
+        name=about.get("name", ""),
+        code=(event.get("responseStatus") or {}).get("code", 0),
+    )
