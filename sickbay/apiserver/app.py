@@ -17,6 +17,7 @@ from sickbay.apiserver.attributes import Attributes, of_path, of_resource
 from sickbay.apiserver.auth import Authenticator
 from sickbay.apiserver.calls import Answer, Call, ResourceCall, WatchStream, decode_body, encode, json_answer
 from sickbay.apiserver.errors import StatusError, bad_request, method_not_allowed, no_such_path
+from sickbay.apiserver.openapi import documents
 from sickbay.apiserver.rbac import AllowAll, Authorizer, refused
 from sickbay.apiserver.requests import Query, Target, parse_target
 from sickbay.apiserver.reviews import Reviewer
@@ -112,7 +113,8 @@ class ApiServer:
         """Paths that name no resource."""
         if call.path == "/version":
             return json_answer(200, version_document())
-        found = discovery.answer(self.store.resources, call)
+        registry = self.store.resources
+        found = discovery.answer(registry, call) or documents.answer(registry, call)
         return PAGE_NOT_FOUND if found is None else found
 
     async def _stream(self, answer: WatchStream, receive: Receive, send: Send) -> None:
