@@ -276,7 +276,7 @@ class Client:
                 _lost(f"{method} {path}", error)
             self.metrics.requests.labels(method, str(response.status_code)).inc()
             self.metrics.request_seconds.labels(method).observe(self._clock.monotonic() - started)
-            if response.status_code < 400:
+            if response.status_code < 300:
                 return response.content
             failure = errors.from_response(response.status_code, response.content, response.headers)
             if not isinstance(failure, errors.TooManyRequests) or tries <= 0:
@@ -293,7 +293,7 @@ class Client:
         except _LOST as error:
             _lost(f"watch {path}", error)
         try:
-            if response.status_code >= 400:
+            if response.status_code >= 300:
                 raise errors.from_response(response.status_code, await response.aread(), response.headers)
             splitter = decode.LineSplitter()
             chunks = response.aiter_bytes()

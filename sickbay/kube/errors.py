@@ -141,9 +141,12 @@ _BODY_SHOWN = 200
 
 
 def from_response(status: int, body: bytes, headers: Mapping[str, str] | None = None) -> ApiError:
-    """The error for an answer with a status of 400 or more, or for a Status object inside a watch."""
+    """The error for an answer with a status of 300 or more, or (status 0) for a Status object inside a watch."""
     parsed = _parse(body)
-    code = status if status >= 400 else (parsed.code or 500)
+    code = status or parsed.code or 500
+    if 300 <= code < 400:
+        place = (headers or {}).get("location", "elsewhere")
+        return ApiError(code, "Redirect", f"the server redirects to {place}; name the API server's own address")
     details = parsed.details or _StatusDetails()
     causes = tuple(_cause(each) for each in details.causes or ())
     reason = parsed.reason or ""

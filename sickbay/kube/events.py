@@ -156,7 +156,7 @@ class EventRecorder:
 
 def _cut(text: str, limit: int) -> str:
     """At most `limit` bytes of UTF-8, with an ellipsis where something is missing."""
-    encoded = text.encode()
+    encoded = text.encode("utf-8", "replace")  # kernel lines may hold bytes that are no text
     if len(encoded) <= limit:
-        return text
+        return encoded.decode()
     return encoded[: limit - 3].decode("utf-8", "ignore") + "…"

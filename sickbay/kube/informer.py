@@ -101,8 +101,9 @@ class Informer(Generic[T]):
         self._spoke = False
         self._heard = clock.monotonic()
         self._compare_at = 0.0
-        self._metrics.informer_objects.labels(kind.kind).set_function(lambda: len(self.store))
-        self._metrics.informer_age.labels(kind.kind).set_function(self.age)
+        component = client.user_agent
+        self._metrics.informer_objects.labels(component, kind.kind).set_function(lambda: len(self.store))
+        self._metrics.informer_age.labels(component, kind.kind).set_function(self.age)
 
     def on_change(self, handler: Handler[T]) -> None:
         """Call `handler(old, new)` for every change from now on; objects already known are told at once as new."""
@@ -124,7 +125,10 @@ class Informer(Generic[T]):
         return self._clock.monotonic() - self._heard
 
     def observe_write(self, obj: T) -> None:
-        """Take in the server's answer to a write of our own, so that the next decision already sees it."""
+        """Take in the server's answer to a write of our own, so that the next decision already sees it.
+
+        The object must be one that this informer's selectors choose.
+        """
         self._tell(self.store.upsert(obj))
 
     async def relist(self) -> None:

@@ -37,9 +37,14 @@ class KubeMetrics:
         self.watch_failures = Counter(
             "sickbay_watch_failures", "Lists and watches that ended with an error", ["kind", "error"], registry=registry
         )
-        self.informer_objects = Gauge("sickbay_informer_objects", "Objects known", ["kind"], registry=registry)
+        self.informer_objects = Gauge(
+            "sickbay_informer_objects", "Objects known", ["component", "kind"], registry=registry
+        )
         self.informer_age = Gauge(
-            "sickbay_informer_age_seconds", "Since the API server was last heard of", ["kind"], registry=registry
+            "sickbay_informer_age_seconds",
+            "Since the API server was last heard of",
+            ["component", "kind"],
+            registry=registry,
         )
         self.handler_errors = Counter(
             "sickbay_handler_errors", "Exceptions in change handlers", ["kind"], registry=registry

@@ -246,6 +246,12 @@ async def test_a_server_error_is_not_repeated(clock: Clock) -> None:
     assert len(script.requests) == 1
 
 
+async def test_a_redirect_is_no_success(clock: Clock) -> None:
+    script = Script(httpx2.Response(302, headers={"location": "https://login"}))
+    with pytest.raises(errors.ApiError, match="redirects to https://login; name the API server's own address"):
+        await client_for(script, clock).delete(NODE, "a")
+
+
 async def test_credentials_that_cannot_be_had_are_an_api_error(clock: Clock) -> None:
     script = Script(errors.ConfigError("token file /x cannot be read"))
     with pytest.raises(errors.Unauthorized, match="token file /x") as caught:

@@ -152,6 +152,7 @@ async def test_a_flood_about_one_object_is_held_back(server: Server, clock: Cloc
     [
         pytest.param("x" * 1024, "x" * 1024, id="as long as may be"),
         pytest.param("x" * 2000, "x" * 1021 + "…", id="too long"),
+        pytest.param("bad \udcff byte", "bad ? byte", id="bytes that are no text"),
         pytest.param("é" * 600, "é" * 510 + "…", id="counted in bytes, cut between letters"),
     ],
 )
