@@ -5,16 +5,25 @@ Imports are late: a world that runs no agent loads none of it.
 
 from __future__ import annotations
 
+from dataclasses import fields
+from typing import Any
+
 from sickbay.notify.messages import Message
 from sickbay.sim.components import NAMESPACE, Main, Outside
 from sickbay.sim.journal import Journal
 from sickbay.sim.process import Running
 
 
+def _chosen(options: type[Any], component: str, outside: Outside) -> dict[str, Any]:
+    """What the run sets of a component's options; the pace of its Lease where it has one."""
+    paced = {"lease": outside.settings.lease} if any(field.name == "lease" for field in fields(options)) else {}
+    return {**paced, **outside.settings.options_of(component)}
+
+
 async def decide(running: Running, outside: Outside) -> None:
     from sickbay.decide.controller import DecideController, DecideOptions
 
-    options = DecideOptions(identity=running.identity, namespace=NAMESPACE, **outside.settings.options_of("decide"))
+    options = DecideOptions(identity=running.identity, namespace=NAMESPACE, **_chosen(DecideOptions, "decide", outside))
     await DecideController(running.client, running.clock, running.randomness, options, running.registry).run()
 
 
@@ -23,7 +32,7 @@ async def execute(running: Running, outside: Outside) -> None:
     from sickbay.execute.governor import Limits
 
     governor = Limits() if outside.settings.governor else Limits(0, 0)
-    chosen = {"governor": governor, **outside.settings.options_of("execute")}
+    chosen = {"governor": governor, **_chosen(ExecuteOptions, "execute", outside)}
     options = ExecuteOptions(identity=running.identity, namespace=NAMESPACE, **chosen)
     providers = outside.providers(running)
     await ExecuteController(running.client, running.clock, running.randomness, providers, options).run()
@@ -44,7 +53,7 @@ class _Recorded:
 async def notify(running: Running, outside: Outside) -> None:
     from sickbay.notify.controller import NotifyController, NotifyOptions
 
-    options = NotifyOptions(identity=running.identity, namespace=NAMESPACE, **outside.settings.options_of("notify"))
+    options = NotifyOptions(identity=running.identity, namespace=NAMESPACE, **_chosen(NotifyOptions, "notify", outside))
     channels = [_Recorded(outside.journal)]
     client, clock, randomness = running.client, running.clock, running.randomness
     await NotifyController(client, clock, randomness, channels, options, running.registry).run()

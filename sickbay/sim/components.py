@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from importlib.util import find_spec
 from typing import Any
 
+from sickbay.kube.lease import LeaseTimes
 from sickbay.sim.journal import Journal
 from sickbay.sim.machine import Machine
 from sickbay.sim.process import Running
@@ -18,6 +19,8 @@ from sickbay.sim.process import Running
 COMPONENTS = ("agent", "decide", "execute", "recover", "notify", "convert")
 
 NAMESPACE = "sickbay-system"
+
+UNHURRIED_SECONDS = 6 * 3600.0
 
 _MODULES = {
     "agent": "sickbay.detect.agent",
@@ -35,11 +38,27 @@ class Settings:
 
     governor: bool = True
     """False lifts the ceiling on destructive acts, for runs whose limits are not what is tested."""
+    pace: float = 1.0
+    """How much rarer than usual heartbeats and renewals of Leases are; see `pace_for`."""
     options: dict[str, dict[str, Any]] = field(default_factory=dict)
     """Options by component, over the defaults of its options class."""
 
     def options_of(self, component: str) -> dict[str, Any]:
         return self.options.get(component, {})
+
+    @property
+    def lease(self) -> LeaseTimes:
+        """The leaders' Leases at this pace."""
+        usual = LeaseTimes()
+        return LeaseTimes(int(usual.duration * self.pace), usual.deadline * self.pace, usual.period * self.pace)
+
+
+def pace_for(seconds: float) -> float:
+    """1 for a run of up to six hours; beyond that heartbeats get rarer, so that their number stays that of six hours.
+
+    A run of 14 days has a pace of 56: a dead leader is followed after 14 minutes instead of 15 seconds.
+    """
+    return max(1.0, seconds / UNHURRIED_SECONDS)
 
 
 @dataclass(slots=True)

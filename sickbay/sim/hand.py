@@ -17,6 +17,7 @@ from sickbay.apiserver.writes import Caller
 
 NODES, PODS, LEASES, EVENTS, NAMESPACES = "nodes", "pods", "leases.coordination.k8s.io", "events", "namespaces"
 JOBS, BUDGETS = "jobs.batch", "poddisruptionbudgets.policy"
+JOB_SETS, SERVICES = "jobsets.jobset.x-k8s.io", "services"
 DAEMON_SETS, DEPLOYMENTS, REPLICA_SETS = "daemonsets.apps", "deployments.apps", "replicasets.apps"
 STATEFUL_SETS = "statefulsets.apps"
 POOLS, RULES, FAULT_TYPES = "repairpools.sickbay.dev", "repairrules.sickbay.dev", "faulttypes.sickbay.dev"

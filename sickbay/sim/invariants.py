@@ -97,7 +97,8 @@ class Invariants:
     def _node_written(self, write: Write) -> None:
         if write.new is None:
             return
-        known = self._nodes.setdefault(write.new["metadata"]["uid"], _Node(_foreign(marks_of(write.new))))
+        first = write.old or write.new
+        known = self._nodes.setdefault(write.new["metadata"]["uid"], _Node(_foreign(marks_of(first))))
         if write.old is None:
             return
         old, new = marks_of(write.old), marks_of(write.new)

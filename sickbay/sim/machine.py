@@ -96,7 +96,8 @@ class Machine:
         self.allocatable: dict[str, str] = {}
         self.diagnostics: dict[int, Diagnostic] = {}
         self.clock_skew = 0.0
-        self.restored_at = clock.monotonic()
+        self.beating_until: float | None = None
+        """When its kubelet fell silent; None while it works."""
         self.listeners: list[Callable[[str], None]] = []
         self._boot: asyncio.TimerHandle | None = None
 
@@ -214,6 +215,10 @@ class Machine:
         self._tell("up")
 
     def _tell(self, what: str) -> None:
+        if self.kubelet_works:
+            self.beating_until = None
+        elif self.beating_until is None:
+            self.beating_until = self._clock.monotonic()
         for listener in list(self.listeners):
             listener(what)
 

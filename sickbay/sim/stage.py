@@ -19,6 +19,8 @@ class Stage:
     randomness: Randomness
     store: Store
     journal: Journal
+    pace: float = 1.0
+    """How much rarer than in reality heartbeats are: a run of weeks must not consist of them. Nobody judges by them."""
     machines: dict[str, Machine] = field(default_factory=dict)
     """By node name."""
 

@@ -36,11 +36,13 @@ from sickbay.sim.journal import Journal
 from sickbay.sim.life import make_task
 from sickbay.sim.loop import LoopClock, VirtualLoop
 from sickbay.sim.machine import Machine
+from sickbay.sim.parts import jobset_crd
 from sickbay.sim.parts.base import Part
 from sickbay.sim.parts.daemonsets import DaemonSets
 from sickbay.sim.parts.disruption import Disruption
 from sickbay.sim.parts.garbage import GarbageCollector, PodGC
 from sickbay.sim.parts.jobs import JobController
+from sickbay.sim.parts.jobsets import JobSets
 from sickbay.sim.parts.kubelet import Kubelets
 from sickbay.sim.parts.lifecycle import NodeLifecycle, TaintEviction
 from sickbay.sim.parts.pods import Pods
@@ -52,10 +54,10 @@ from sickbay.sim.stage import Stage
 from sickbay.sim.wire import Fault, Scope, Weather
 
 _PARTS: tuple[Callable[[Stage], Part], ...] = (
-    NodeLifecycle,
     TaintEviction,
     Scheduler,
     JobController,
+    JobSets,
     ReplicaSets,
     Deployments,
     StatefulSets,
@@ -82,15 +84,18 @@ class World:
         self.journal = Journal(loop.time)
         self.history = History(self.journal)
         self.store.after_write(self.history.note)
-        self.stage = Stage(loop, self.clock, self.randomness.fork(), self.store, self.journal)
+        settings = settings or Settings()
+        self.stage = Stage(loop, self.clock, self.randomness.fork(), self.store, self.journal, settings.pace)
         self.kubelets, self.kubelet = Kubelets(self.stage), Pods(self.stage)
-        self.parts: list[Part] = [self.kubelets, self.kubelet, *(make(self.stage) for make in _PARTS)]
+        lifecycle = NodeLifecycle(self.stage)
+        self.parts: list[Part] = [self.kubelets, self.kubelet, lifecycle, *(make(self.stage) for make in _PARTS)]
         self.cloud = Cloud(self.clock, self.randomness.fork(), self.journal)
         self.fleet = Fleet(self.stage, self.cloud, self.kubelets, self.kubelet)
+        self.fleet.on_machine.append(lifecycle.adopt)
         self.weather = Weather(self.randomness.fork())
         self.server = ApiServer(self.store, anonymous=anonymous)
         around = Surroundings(self.clock, self.weather, lambda: InProcessTransport(self.server), self.problem)
-        self.staff = Staff(self, around, settings or Settings())
+        self.staff = Staff(self, around, settings)
         self._work: list[asyncio.Task[None]] = []
         self._people: dict[str, Hand] = {}
         self._prepare()
@@ -313,4 +318,4 @@ class World:
 def _crds() -> list[dict[str, Any]]:
     from sickbay.api.crds import manifests
 
-    return manifests()
+    return [*manifests(), jobset_crd.manifest()]

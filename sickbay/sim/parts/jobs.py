@@ -140,6 +140,8 @@ class JobController(Part):
     def _suspend(self, job: Obj, pods: list[Obj], status: Obj) -> None:
         for pod in pods:
             if is_active(pod):
+                if FINALIZER in (pod["metadata"].get("finalizers") or ()):
+                    self._unfinalize(pod)  # first, so that it never counts as failed
                 self._delete(pod)
         status.pop("startTime", None)
         status.update(active=0, ready=0)

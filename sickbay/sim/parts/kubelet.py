@@ -90,13 +90,15 @@ class Kubelets(Part):
         if node is None:
             return None
         self._post(machine, node, now)
-        if now - self._renewed.get(key, -LEASE_SECONDS) >= LEASE_SECONDS:
+        lease_seconds = LEASE_SECONDS * self.stage.pace
+        if now - self._renewed.get(key, -lease_seconds) >= lease_seconds:
             self._renew(machine, node)
             self._renewed[key] = now
-        return min(self._renewed[key] + LEASE_SECONDS, self._posted[key] + STATUS_SECONDS) - now
+        return min(self._renewed[key] + lease_seconds, self._posted[key] + STATUS_SECONDS * self.stage.pace) - now
 
     def _post(self, machine: Machine, node: Obj, now: float) -> None:
-        due = now - self._posted.get(machine.name, -STATUS_SECONDS) >= STATUS_SECONDS
+        period = STATUS_SECONDS * self.stage.pace
+        due = now - self._posted.get(machine.name, -period) >= period
         status = self._status(machine, node.get("status") or {}, machine.runtime_works)
         if not due and not _differs(status, node.get("status") or {}):
             return

@@ -12,9 +12,10 @@ from collections.abc import Iterable
 from sickbay.apiserver.errors import Obj
 from sickbay.apiserver.writes import Write
 from sickbay.clock import parse_time, rfc3339
-from sickbay.sim.hand import LEASES, NODES, PODS, Hand, condition_of, with_condition
+from sickbay.sim.hand import NODES, PODS, Hand, condition_of, with_condition
+from sickbay.sim.machine import Machine
 from sickbay.sim.parts.base import Part, pod_key
-from sickbay.sim.parts.kubelet import LEASE_NAMESPACE
+from sickbay.sim.parts.kubelet import LEASE_SECONDS
 from sickbay.sim.parts.taints import taints_of, tolerates
 from sickbay.sim.stage import Stage
 
@@ -36,10 +37,11 @@ class NodeLifecycle(Part):
         super().__init__(stage)
         self._heard: dict[str, float] = {}
 
+    def adopt(self, machine: Machine) -> None:
+        """Watch a machine: a heartbeat that stays away is no write."""
+        machine.listeners.append(lambda what: self.wake(machine.name))
+
     def touched(self, write: Write) -> Iterable[str]:
-        if write.resource == LEASES and write.namespace == LEASE_NAMESPACE:
-            self._heard[write.name] = self.clock.monotonic()
-            return ()
         if write.resource != NODES:
             return ()
         if write.verb == "create" or write.user.startswith("system:node:"):
@@ -50,12 +52,24 @@ class NodeLifecycle(Part):
         node = self.store.find(NODES, key)
         if node is None:
             return None
-        silent = self.clock.monotonic() - self._heard.setdefault(key, self.clock.monotonic())
-        if silent >= SILENT_SECONDS:
+        silent = self._silent(key)
+        if silent is not None and silent >= SILENT_SECONDS:
             node = self._mark_unknown(key, node)
             self._unready_pods(key)
         self._taint(key, node)
-        return SILENT_SECONDS - silent if silent < SILENT_SECONDS else None
+        return SILENT_SECONDS - silent if silent is not None and silent < SILENT_SECONDS else None
+
+    def _silent(self, name: str) -> float | None:
+        """Seconds since the kubelet was last heard of; None while it works: its heartbeats are taken as read."""
+        now, machine = self.clock.monotonic(), self.stage.machines.get(name)
+        heard = self._heard.setdefault(name, now)
+        if machine is None:
+            return now - heard
+        if machine.beating_until is None:
+            return None
+        # The last of its heartbeats was up to one period before it fell silent.
+        last = machine.beating_until - machine.beating_until % LEASE_SECONDS
+        return now - max(heard, last)
 
     def _mark_unknown(self, name: str, node: Obj) -> Obj:
         known = [

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 from sickbay.apiserver.errors import StatusError
 from sickbay.apiserver.writes import Write
-from sickbay.sim.components import Settings, available
+from sickbay.sim.components import Settings, available, pace_for
 from sickbay.sim.fleet import PoolSpec
 from sickbay.sim.hand import LEASES
 from sickbay.sim.invariants import Invariants
@@ -56,7 +56,7 @@ def _broken(text: str) -> Outcome:
 class _Run:
     def __init__(self, loop: VirtualLoop, scenario: Scenario, result: Result) -> None:
         self._scenario, self._result = scenario, result
-        self._world = World(loop, scenario.seed, Settings(governor=not scenario.defaults))
+        self._world = World(loop, scenario.seed, _settings(scenario))
         self._expressions = Expressions(self._world)
         self._invariants = Invariants(self._world)
         self._clockwork = Clockwork(self._world, scenario.timeline, self._expressions)
@@ -135,6 +135,10 @@ class _Run:
         self._invariants.at_end()
         outcomes += [Outcome(f"invariant: {v.text}", ok=False, at=v.at) for v in self._invariants.violations]
         outcomes += [_broken(problem) for problem in self._world.problems]
+
+
+def _settings(scenario: Scenario) -> Settings:
+    return Settings(governor=not scenario.defaults, pace=pace_for(scenario.until))
 
 
 def _timeline_outcomes(armed: Armed) -> list[Outcome]:

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import pytest
 
+from sickbay.sim.components import Settings, pace_for
 from sickbay.sim.fleet import PoolSpec
 from sickbay.sim.hand import LEASES, NODES, PODS
+from sickbay.sim.loop import run_virtual
 from sickbay.sim.machine import BUSES
+from sickbay.sim.world import World
 from tests.support.simworld import phases, pod, ready, running_world, taint_keys
 
 TRAIN = PoolSpec("train", nodes=2, gpus=8, zone="z1", rack=1, boot_seconds=180)
@@ -193,3 +196,29 @@ async def test_power_off_keeps_a_machine_down_until_power_on_boots_it():
         await world.clock.sleep(2)
         assert machine.up
         assert ready(world, "train-0") == "True"
+
+
+async def test_a_node_made_by_hand_has_no_kubelet_and_turns_unknown():
+    async with running_world(TRAIN) as world:
+        world.person("admin").create(NODES, {"metadata": {"name": "lonely"}})
+        await world.clock.sleep(60)
+        assert taint_keys(world, "lonely") == {("unreachable", "NoSchedule"), ("unreachable", "NoExecute")}
+
+
+def test_two_weeks_are_not_made_of_heartbeats():
+    async def main(loop):
+        world = World(loop, settings=Settings(pace=pace_for(14 * 86400)))
+        world.fleet.add_pool(PoolSpec("train", nodes=4))
+        writes = []
+        world.store.after_write(writes.append)
+        world.settle()
+        world.start()
+        await world.clock.sleep(13 * 86400)
+        world.machine("train-0").set_heartbeat(False)
+        await world.clock.sleep(60)
+        assert ready(world, "train-0") == "Unknown"
+        assert ready(world, "train-1") == "True"
+        await world.stop()
+        return len(writes)
+
+    assert run_virtual(main) < 4 * (2200 + 100)
