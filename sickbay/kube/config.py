@@ -28,6 +28,7 @@ from sickbay.clock import Clock
 from sickbay.kube.client import Client
 from sickbay.kube.credentials import EXEC_VERSIONS, ExecPlugin, ExecToken, TokenFile
 from sickbay.kube.errors import ConfigError
+from sickbay.kube.metrics import KubeMetrics
 
 SERVICE_ACCOUNT = "/var/run/secrets/kubernetes.io/serviceaccount"
 DEFAULT_FILE = "~/.kube/config"
@@ -53,12 +54,12 @@ class Target:
     namespace: str = "default"
 
 
-def connect(kubeconfig: str, context: str, user_agent: str, clock: Clock) -> Client:
+def connect(kubeconfig: str, context: str, user_agent: str, clock: Clock, metrics: KubeMetrics | None = None) -> Client:
     """A client for the configured API server; empty `kubeconfig` and `context` look for the usual ones.
 
     Raises ConfigError. Nothing is sent yet, and an exec plug-in is first run with the first request.
     """
-    return open_client(load(kubeconfig, context), user_agent, clock)
+    return open_client(load(kubeconfig, context), user_agent, clock, metrics)
 
 
 def load(
@@ -117,7 +118,7 @@ def from_files(names: list[str], context: str = "", skip_missing: bool = False) 
     return Target(f"{source}, context {wanted}", cluster, user, str(chosen.get("namespace") or "default"))
 
 
-def open_client(target: Target, user_agent: str, clock: Clock) -> Client:
+def open_client(target: Target, user_agent: str, clock: Clock, metrics: KubeMetrics | None = None) -> Client:
     """Build the HTTP client. Raises ConfigError for certificates, keys and credentials that cannot be used."""
     server = str(target.cluster.get("server") or "")
     if not re.match(r"https?://[^/]", server):
@@ -134,7 +135,7 @@ def open_client(target: Target, user_agent: str, clock: Clock) -> Client:
         )
     except (httpx2.InvalidURL, ValueError) as error:
         raise ConfigError(f"{target.source}: server or proxy-url is no URL: {error}") from None
-    return Client(http, user_agent, clock)
+    return Client(http, user_agent, clock, metrics)
 
 
 def _read(path: Path) -> Entry:
