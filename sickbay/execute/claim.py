@@ -3,6 +3,9 @@
 Before anything is done for an attempt, `report: {state: Claimed, attempt, planGeneration, term}` is written by a patch
 that names the version it read. Whoever wins that write acts; everybody else reads the claim and keeps off. A leader of
 a later term that finds a claim without a result first writes its own term into it, then looks up what became of it.
+
+A `Claims` lives for one term. What it did not claim itself in this term is somebody else's claim, even when the record
+carries this term already: the answer to the write that took it over may have been lost.
 """
 
 from __future__ import annotations
@@ -10,69 +13,71 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Any
 
 import msgspec
 
 from sickbay.api import kinds
-from sickbay.api.node_repair import NodeRepair, Report
+from sickbay.api.node_repair import NodeRepair, Prior, Report
+from sickbay.api.objectnames import act_key
 from sickbay.api.patches import merge_diff
 from sickbay.api.words import ReportState
+from sickbay.execute.attempt import is_current
 from sickbay.execute.progress import Progress
 from sickbay.kube.client import Client
 
 REWRITE_AFTER = timedelta(seconds=10)
 """A report whose meaning has not changed is written at most this often."""
-FINAL = (ReportState.DONE, ReportState.FAILED, ReportState.UNKNOWN)
 
 
 @dataclass(frozen=True)
 class Claim:
     repair: NodeRepair
     resumed: bool
-    """Somebody else (an earlier term, a process that died) claimed it first."""
+    """Somebody else (a process that died, a leader of an earlier term) claimed it first, and may have acted."""
 
 
-def is_current(repair: NodeRepair) -> bool:
-    """True when the current attempt has a report."""
-    report, current = repair.status.step(repair.status.current.step).report, repair.status.current
-    return (
-        report.state != ""
-        and report.attempt == current.attempt
-        and report.plan_generation == repair.spec.plan.generation
-    )
+class LaterTerm(Exception):
+    """A leader of a later term has claimed the attempt: our time is over."""
 
 
-def is_final(repair: NodeRepair) -> bool:
-    return is_current(repair) and repair.status.step(repair.status.current.step).report.state in FINAL
+class Claims:
+    """Writes reports in one term. `check` raises when we do not lead; `observe` takes in what was written."""
 
-
-class Reporter:
-    """Writes reports. `check` raises when we do not lead; `observe` takes in what was written."""
-
-    def __init__(self, client: Client, check: Callable[[], None], observe: Callable[[NodeRepair], None]) -> None:
+    def __init__(
+        self, client: Client, term: int, check: Callable[[], None], observe: Callable[[NodeRepair], None]
+    ) -> None:
+        self.term = term
         self._client = client
         self._check = check
         self._observe = observe
+        self._mine: set[tuple[str, int]] = set()
         self._written: dict[str, datetime] = {}
 
-    async def claim(self, repair: NodeRepair, term: int, proof: dict[str, str]) -> Claim:
-        """Make the current attempt ours. Raises Conflict when somebody was quicker."""
-        current = repair.status.current
+    async def claim(self, repair: NodeRepair, proof: dict[str, str]) -> Claim:
+        """Make the current attempt ours. Raises Conflict when somebody was quicker, LaterTerm when it is not for us.
+
+        `proof` is what a fresh claim records for comparison afterwards.
+        """
+        current, generation = repair.status.current, repair.spec.plan.generation
+        key = act_key(repair.metadata.uid, current.step, current.attempt), generation
+        if not is_current(repair):
+            self._mine.add(key)
+            fresh = Report(
+                state=ReportState.CLAIMED,
+                attempt=current.attempt,
+                plan_generation=generation,
+                term=self.term,
+                proof=proof,
+            )
+            return Claim(await self._write(repair, fresh), resumed=False)
         report = repair.status.step(current.step).report
-        if is_current(repair):
-            if report.term == term:
-                return Claim(repair, resumed=False)
-            taken = msgspec.structs.replace(report, term=term)
-            return Claim(await self._write(repair, taken, None), resumed=True)
-        fresh = Report(
-            state=ReportState.CLAIMED,
-            attempt=current.attempt,
-            plan_generation=repair.spec.plan.generation,
-            term=term,
-            proof=proof,
-        )
-        return Claim(await self._write(repair, fresh, None), resumed=False)
+        if report.term > self.term:
+            raise LaterTerm(f"term {report.term} has claimed it, ours is {self.term}")
+        if report.term == self.term:
+            return Claim(repair, resumed=key not in self._mine)
+        self._mine.discard(key)
+        taken = msgspec.structs.replace(report, term=self.term)
+        return Claim(await self._write(repair, taken), resumed=True)
 
     async def report(self, repair: NodeRepair, progress: Progress, now: datetime) -> NodeRepair:
         """Write what a look found, where it says something new."""
@@ -81,29 +86,51 @@ class Reporter:
             old,
             state=progress.state,
             message=progress.message[:2048],
+            waits_for="",
             proof={**old.proof, **progress.proof},
             pods=progress.pods[:32],
         )
-        if new == old and (progress.prior is None or progress.prior == repair.status.prior):
-            return repair
-        changed = new.state != old.state or [_why(p) for p in new.pods] != [_why(p) for p in old.pods]
-        last = self._written.get(repair.metadata.uid)
-        if not changed and last is not None and now - last < REWRITE_AFTER:
-            return repair
-        self._written[repair.metadata.uid] = now
-        return await self._write(repair, new, progress.prior)
+        prior = progress.prior if progress.prior != repair.status.prior else None
+        return await self._write_news(repair, old, new, now, prior)
+
+    async def stopped(self, repair: NodeRepair, why: str, waits_for: str, now: datetime) -> NodeRepair:
+        """Write what keeps us from acting. An attempt that is not claimed stays so."""
+        current = repair.status.current
+        old = repair.status.step(current.step).report
+        if is_current(repair):
+            new = msgspec.structs.replace(old, message=why[:2048], waits_for=waits_for)
+        else:
+            new = Report(
+                attempt=current.attempt,
+                plan_generation=repair.spec.plan.generation,
+                message=why[:2048],
+                waits_for=waits_for,
+            )
+        return await self._write_news(repair, old, new, now)
 
     def forget(self, repair: NodeRepair) -> None:
         self._written.pop(repair.metadata.uid, None)
 
-    async def _write(self, repair: NodeRepair, report: Report, prior: Any) -> NodeRepair:
+    async def _write_news(
+        self, repair: NodeRepair, old: Report, new: Report, now: datetime, prior: Prior | None = None
+    ) -> NodeRepair:
+        if new == old and prior is None:
+            return repair
+        last = self._written.get(repair.metadata.uid)
+        if prior is None and _meaning(new) == _meaning(old) and last is not None and now - last < REWRITE_AFTER:
+            return repair
+        written = await self._write(repair, new, prior)
+        self._written[repair.metadata.uid] = now
+        return written
+
+    async def _write(self, repair: NodeRepair, report: Report, prior: Prior | None = None) -> NodeRepair:
         self._check()
         step = repair.status.current.step
         old = msgspec.to_builtins(repair.status.step(step).report)
-        patch = merge_diff(old, msgspec.to_builtins(report))
-        status: dict[str, Any] = {"steps": {step: {"report": patch}}}
+        status: dict[str, object] = {"steps": {step: {"report": merge_diff(old, msgspec.to_builtins(report))}}}
         if prior is not None:
-            status["prior"] = msgspec.to_builtins(prior)
+            before = msgspec.to_builtins(repair.status.prior) if repair.status.prior is not None else {}
+            status["prior"] = merge_diff(before, msgspec.to_builtins(prior))
         meta = {"resourceVersion": repair.metadata.resource_version, "uid": repair.metadata.uid}
         body = {"metadata": meta, "status": status}
         written = await self._client.patch_merge(kinds.NODE_REPAIR, repair.metadata.name, body, subresource="status")
@@ -111,5 +138,7 @@ class Reporter:
         return written
 
 
-def _why(pod: Any) -> tuple[str, str]:
-    return pod.pod, pod.why
+def _meaning(report: Report) -> tuple[object, ...]:
+    """What is told at once; a changed wording can wait."""
+    pods = [(pod.pod, pod.state, pod.why) for pod in report.pods]
+    return report.state, report.attempt, report.plan_generation, report.waits_for, report.proof, pods

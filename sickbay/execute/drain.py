@@ -8,72 +8,66 @@ when it takes too long is decide's judgement (the step's deadline, from our own 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
-from datetime import timedelta
+from dataclasses import replace
 
 from sickbay.api import kinds, names
-from sickbay.api.core import Node, Pod
+from sickbay.api.core import Node, Pod, PodDisruptionBudget
 from sickbay.api.node_repair import BlockingPod
 from sickbay.api.repair_rule import DrainOptions
 from sickbay.api.words import PodState, PodWhy, ReportState, WaitsFor
 from sickbay.clock import Clock, parse_time, rfc3339
 from sickbay.execute import lifecycle
+from sickbay.execute.blocked import Blocked
 from sickbay.execute.budgets import covering, never_allows
+from sickbay.execute.pace import Pace
 from sickbay.execute.podfilter import Drain as Terms
 from sickbay.execute.podfilter import Fate, Judged, judge, unreachable
 from sickbay.execute.progress import Look, Progress, done
 from sickbay.kube import errors
 from sickbay.kube.client import Client
 
-PASS = 5.0
-"""Seconds between two passes."""
-RETRY_FIRST, RETRY_MOST = 5.0, 60.0
-"""Seconds until a blocked pod is tried again: doubled from the first to the most, so many blocked pods stay cheap."""
+PASS, QUIET_PASS = 5.0, 10.0
+"""Seconds between two passes while pods are leaving, and while all that is left waits."""
 EVICTIONS_PER_PASS = 20
 
 
-@dataclass
-class _Blocked:
-    pause: float
-    next_try: float
-    why: PodWhy
-    pdb: str
-
-
 class Drain:
-    """Empties nodes. Only the pauses of blocked pods are kept in memory; a restart merely tries them sooner."""
+    """Empties nodes. Lives for one term."""
 
-    def __init__(
-        self, client: Client, clock: Clock, check: Callable[[], None], observe: Callable[[Node], None]
-    ) -> None:
+    def __init__(self, client: Client, clock: Clock, pace: Pace, observe: Callable[[Node], None]) -> None:
         self._client = client
         self._clock = clock
-        self._check = check
+        self._pace = pace
         self._observe = observe
-        self._blocked: dict[str, _Blocked] = {}
+        self._blocked: dict[str, Blocked] = {}
 
     async def look(self, look: Look) -> Progress:
         node = await lifecycle.show(self._client, look, names.DRAIN_IN_PROGRESS, "True", "drained for a repair")
         self._observe(node)
         listing = await self._client.list(kinds.POD, fields=f"spec.nodeName={look.node.name}")
         if listing.malformed:
-            return Progress(ReportState.IN_PROGRESS, f"a pod cannot be read: {listing.malformed[0]}", again=PASS)
-        judged = [judge(pod, self._terms(look)) for pod in listing.items]
+            bad = listing.malformed[0]
+            return Progress(ReportState.IN_PROGRESS, f"pod {bad.identity.name} cannot be read: {bad.error}")
+        judged = [judge(pod, _terms(look)) for pod in listing.items]
         staying = [j for j in judged if j.fate in (Fate.WAITS, Fate.GOES, Fate.ENDING)]
         if not staying:
             return await self._done(look, judged)
+        blocked = self._blocked.setdefault(look.repair.metadata.uid, Blocked(self._clock))
+        blocked.remember([j.pod for j in staying], look.report)
+        moved = 0
         if look.current.waits_for != WaitsFor.CLEAR_PROOF:
-            await self._evict(look, [j for j in judged if j.fate is Fate.GOES])
-        return Progress(ReportState.IN_PROGRESS, _summary(staying), pods=[self._told(j) for j in staying], again=PASS)
-
-    def _terms(self, look: Look) -> Terms:
-        started = look.repair.status.step(look.current.step).started
-        return Terms(
-            options=look.step.options or DrainOptions(),
-            started=parse_time(started) if started else look.now,
-            now=look.now,
-            unreachable=unreachable(look.node),
+            moved = await self._evict(look, judged, blocked)
+        return Progress(
+            ReportState.IN_PROGRESS,
+            _summary(staying, blocked),
+            pods=[_told(j, blocked) for j in staying],
+            again=PASS if moved else _quiet(staying, blocked),
+            events=blocked.news([j.pod for j in staying]),
         )
+
+    def forget(self, uid: str) -> None:
+        """The drain of this repair is over."""
+        self._blocked.pop(uid, None)
 
     async def _done(self, look: Look, judged: list[Judged]) -> Progress:
         node = await lifecycle.show(self._client, look, names.DRAINED, "True", "nothing is left to move")
@@ -83,75 +77,94 @@ class Drain:
         note = f"; protected and left: {', '.join(kept[:5])}" if kept else ""
         return done(f"nothing is left to move{note}", {"pods": "0"})
 
-    async def _evict(self, look: Look, going: list[Judged]) -> None:
-        """Evict the lowest priority group; the next one follows when that is gone."""
-        if not going:
-            return
-        lowest = min(j.priority for j in going)
-        now = self._clock.monotonic()
-        due = [j for j in going if j.priority == lowest and self._is_due(j.pod, now)]
-        for each in due[:EVICTIONS_PER_PASS]:
-            self._check()
-            await self._evict_one(each)
+    async def _evict(self, look: Look, judged: list[Judged], blocked: Blocked) -> int:
+        """Evict the lowest priority group; the next one follows when that is gone. Returns how many went."""
+        leaving = [j for j in judged if j.fate in (Fate.GOES, Fate.ENDING)]
+        lowest = min((j.priority for j in leaving), default=0)
+        going = [j for j in leaving if j.fate is Fate.GOES and j.priority == lowest and blocked.due(j.pod)]
+        budgets = _Budgets(self._client)
+        moved = 0
+        for each in going[:EVICTIONS_PER_PASS]:
+            if not self._pace.take():
+                break
+            await look.permit()
+            moved += await self._evict_one(look, each, blocked, budgets)
+        return moved
 
-    def _is_due(self, pod: Pod, now: float) -> bool:
-        blocked = self._blocked.get(pod.uid)
-        return blocked is None or now >= blocked.next_try
-
-    async def _evict_one(self, judged: Judged) -> None:
+    async def _evict_one(self, look: Look, judged: Judged, blocked: Blocked, budgets: _Budgets) -> bool:
         pod = judged.pod
+        look.check()
         try:
             await self._client.evict(pod.name, pod.namespace, pod.uid, judged.grace)
         except (errors.NotFound, errors.Conflict):
             pass  # gone, or another pod has its name: the next list tells
         except errors.TooManyRequests as refusal:
-            if refusal.budget:
-                await self._note_budget(pod)
-            else:
-                self._block(pod, PodWhy.BUSY, "")
-            return
-        except errors.ApiError:
-            self._block(pod, PodWhy.ERROR, await self._budget_names(pod))
-            return
-        self._blocked.pop(pod.uid, None)
-
-    async def _note_budget(self, pod: Pod) -> None:
-        budgets = await self._client.list(kinds.PDB, pod.namespace)
-        holding = covering(pod, budgets.items)
-        never = next((b for b in holding if never_allows(b)), None)
-        named = never or next(iter(holding), None)
-        self._block(pod, PodWhy.NEVER if never else PodWhy.BUSY, named.metadata.name if named is not None else "")
-
-    async def _budget_names(self, pod: Pod) -> str:
-        """Two budgets on one pod: the API server refuses to judge, so both are named."""
-        try:
-            budgets = await self._client.list(kinds.PDB, pod.namespace)
-        except errors.ApiError:
-            return ""
-        return ",".join(b.metadata.name for b in covering(pod, budgets.items))[:253]
-
-    def _block(self, pod: Pod, why: PodWhy, pdb: str) -> None:
-        before = self._blocked.get(pod.uid)
-        pause = RETRY_FIRST if before is None else min(before.pause * 2, RETRY_MOST)
-        self._blocked[pod.uid] = _Blocked(pause, self._clock.monotonic() + pause, why, pdb)
-        if len(self._blocked) > 10_000:
-            self._blocked.pop(next(iter(self._blocked)))
-
-    def _told(self, judged: Judged) -> BlockingPod:
-        pod, name = judged.pod, f"{judged.pod.namespace}/{judged.pod.name}"
-        if judged.fate is Fate.ENDING:
-            return BlockingPod(pod=name, state=PodState.TERMINATING)
-        if judged.fate is Fate.WAITS:
-            until = rfc3339(judged.until) if judged.until is not None else None
-            return BlockingPod(pod=name, state=PodState.WAITING, why=PodWhy.WAIT, until=until)
-        blocked = self._blocked.get(pod.uid)
-        if blocked is None:
-            return BlockingPod(pod=name, state=PodState.EVICTING)
-        until = rfc3339(self._clock.now() + timedelta(seconds=max(0.0, blocked.next_try - self._clock.monotonic())))
-        return BlockingPod(pod=name, state=PodState.BLOCKED, why=blocked.why, pdb=blocked.pdb, until=until)
+            if not refusal.budget:
+                blocked.note(pod, "", at_least=refusal.retry_after)
+                return False
+            holding = await budgets.of(pod)
+            never = next((b for b in holding if never_allows(b)), None)
+            named = never or next(iter(holding), None)
+            why = PodWhy.NEVER if never is not None else PodWhy.BUSY
+            blocked.note(pod, why, named.metadata.name if named is not None else "")
+            return False
+        except errors.ApiError as error:
+            # Two budgets on one pod: the API server refuses to judge, so both are named.
+            holding = await budgets.of(pod)
+            both = ",".join(b.metadata.name for b in holding) if len(holding) > 1 else ""
+            blocked.note(pod, PodWhy.ERROR, both, str(error))
+            return False
+        blocked.gone(pod)
+        return True
 
 
-def _summary(staying: list[Judged]) -> str:
-    named = ", ".join(f"{j.pod.namespace}/{j.pod.name}" for j in staying[:3])
+class _Budgets:
+    """Disruption budgets by namespace, read once in a pass."""
+
+    def __init__(self, client: Client) -> None:
+        self._client = client
+        self._known: dict[str, list[PodDisruptionBudget]] = {}
+
+    async def of(self, pod: Pod) -> list[PodDisruptionBudget]:
+        """Those that cover the pod; none when they cannot be read: the pod stays blocked all the same."""
+        if pod.namespace not in self._known:
+            try:
+                self._known[pod.namespace] = (await self._client.list(kinds.PDB, pod.namespace)).items
+            except errors.ApiError:
+                return []
+        return covering(pod, self._known[pod.namespace])
+
+
+def _terms(look: Look) -> Terms:
+    started = look.repair.status.step(look.current.step).started
+    return Terms(
+        options=look.step.options or DrainOptions(),
+        started=parse_time(started) if started else look.now,
+        now=look.now,
+        unreachable=unreachable(look.node),
+    )
+
+
+def _quiet(staying: list[Judged], blocked: Blocked) -> float:
+    """Seconds until the next pass when this one moved nothing: pods end by themselves or are due again."""
+    due = blocked.next_due([j.pod for j in staying])
+    return QUIET_PASS if due is None else min(QUIET_PASS, max(PASS, due))
+
+
+def _told(judged: Judged, blocked: Blocked) -> BlockingPod:
+    name = f"{judged.pod.namespace}/{judged.pod.name}"
+    if judged.fate is Fate.ENDING:
+        return BlockingPod(pod=name, state=PodState.TERMINATING)
+    if judged.fate is Fate.WAITS:
+        until = rfc3339(judged.until) if judged.until is not None else None
+        return BlockingPod(pod=name, state=PodState.WAITING, why=PodWhy.WAIT, until=until)
+    return blocked.entry(judged.pod)
+
+
+def _summary(staying: list[Judged], blocked: Blocked) -> str:
+    named = []
+    for judged in staying[:3]:
+        reason = blocked.reason(judged.pod) if judged.fate is Fate.GOES else ""
+        named.append(f"{judged.pod.namespace}/{judged.pod.name}" + (f" ({reason})" if reason else ""))
     more = f" and {len(staying) - 3} more" if len(staying) > 3 else ""
-    return f"{len(staying)} pods are left: {named}{more}"
+    return f"{len(staying)} pods are left: {', '.join(named)}{more}"

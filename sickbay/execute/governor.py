@@ -2,15 +2,17 @@
 
 Pools, rules and breakers are objects, and objects can be wrong. The governor knows none of them: it counts what is sent
 to back-ends and agents, and beyond its limits everything stops until a person restarts the controller with other
-limits or time has passed.
+limits or time has passed. One act counts once, however often it has to be sent.
 """
 
 from __future__ import annotations
 
-from collections import deque
 from dataclasses import dataclass
 
 from sickbay.clock import Clock
+
+SHORT, LONG = 600.0, 3600.0
+"""Seconds of the two windows."""
 
 
 @dataclass(frozen=True)
@@ -22,17 +24,20 @@ class Limits:
 
 
 class Governor:
+    """Lives as long as the process, over all its terms."""
+
     def __init__(self, clock: Clock, limits: Limits) -> None:
         self._clock = clock
         self._limits = limits
-        self._acts: deque[float] = deque()
+        self._acts: dict[str, float] = {}
 
-    def refusal(self) -> str:
-        """Why no further act may be sent now; "" when it may."""
+    def refusal(self, key: str) -> str:
+        """Why the act with this key may not be sent now; "" when it may."""
         now = self._clock.monotonic()
-        while self._acts and now - self._acts[0] >= 3600:
-            self._acts.popleft()
-        recent = sum(1 for at in self._acts if now - at < 600)
+        self._acts = {known: at for known, at in self._acts.items() if now - at < LONG}
+        if key in self._acts:
+            return ""
+        recent = sum(1 for at in self._acts.values() if now - at < SHORT)
         for count, limit, span in (
             (recent, self._limits.per_10_minutes, "10 minutes"),
             (len(self._acts), self._limits.per_hour, "hour"),
@@ -41,6 +46,6 @@ class Governor:
                 return f"the governor stops all acts: {count} within the last {span}, {limit} allowed"
         return ""
 
-    def count(self) -> None:
-        """An act is about to be sent."""
-        self._acts.append(self._clock.monotonic())
+    def count(self, key: str) -> None:
+        """The act with this key is about to be sent."""
+        self._acts.setdefault(key, self._clock.monotonic())

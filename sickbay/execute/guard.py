@@ -1,28 +1,37 @@
-"""What is looked at afresh just before an act.
+"""What must hold at the moment of an act, as pure judgements over what was read just before it.
 
 Between the decision and the act lies time: a person may have cancelled, a Hold may have been set, the node may be
-another one by now. So the record and the Holds are read from the server, not from a cache, before every act; when they
-cannot be read nothing is done.
+another one by now. `permit` reads all of that from the server; here is what it judges by.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from datetime import datetime
 
-from sickbay.api import holds, kinds
+from sickbay.api import holds, names
 from sickbay.api.core import Node
+from sickbay.api.hold import Hold
+from sickbay.api.markers import leaving_by
 from sickbay.api.node_repair import NodeRepair
-from sickbay.api.words import HoldLevel, Phase, Step, StepState
+from sickbay.api.words import HoldLevel, Phase, Step, StepState, WaitsFor
+from sickbay.execute.attempt import is_current
 from sickbay.execute.marks import marked_by
-from sickbay.kube import errors
-from sickbay.kube.client import Client
 
 RELEASES = (Step.VALIDATE, Step.UNQUARANTINE)
 """Steps on the way back into service: only a Hold of level EveryAct stops them."""
 
+HOLD_AGAIN = 60.0
+"""Seconds until a held act is considered again; the end of a Hold is noticed at once through its watch."""
+
 
 class Stopped(Exception):
-    """The act must not happen; the text says why. Looked at again later."""
+    """The act must not happen now; the text says why, `waits_for` is the word for it. Considered again later."""
+
+    def __init__(self, why: str, waits_for: str = "", again: float = 30.0) -> None:
+        super().__init__(why)
+        self.waits_for = waits_for
+        self.again = again
 
 
 class Superseded(Exception):
@@ -35,43 +44,24 @@ def in_work(repair: NodeRepair) -> bool:
     return bool(current.step) and repair.status.step(current.step).state == StepState.RUNNING
 
 
-async def fresh_record(client: Client, known: NodeRepair) -> NodeRepair:
-    """The record as it is now. Raises Superseded when it does not ask for this attempt any more."""
-    try:
-        repair = await client.get(kinds.NODE_REPAIR, known.metadata.name)
-    except errors.NotFound:
-        raise Superseded("the record is gone") from None
-    now, then = repair.status.current, known.status.current
-    same = repair.metadata.uid == known.metadata.uid and (now.step, now.attempt) == (then.step, then.attempt)
-    if not same or not in_work(repair) or repair.spec.plan.generation != known.spec.plan.generation:
+def releasing(repair: NodeRepair) -> bool:
+    """On the way back into service, or being rolled back."""
+    return repair.status.current.step in RELEASES or repair.status.phase == Phase.CANCELLING
+
+
+def same_attempt(known: NodeRepair, fresh: NodeRepair) -> None:
+    """Raise Superseded unless the fresh record still asks for the attempt that is known."""
+    if not asks_for_the_same(known, fresh):
         raise Superseded("the record has moved on")
-    return repair
+    if fresh.metadata.deletion_timestamp is not None and not releasing(fresh):
+        raise Superseded("the record is being deleted, which cancels the repair")
 
 
-async def check_holds(client: Client, repair: NodeRepair, node: Node, pools: list[str], now: datetime) -> None:
-    """Raise Stopped when a Hold forbids to go on with the current step, or when that cannot be known."""
-    try:
-        listing = await client.list(kinds.HOLD)
-    except errors.ApiError as error:
-        raise Stopped(f"the Holds cannot be read: {error}") from error
-    if listing.malformed:
-        raise Stopped(f"a Hold cannot be read: {listing.malformed[0]}")
-    faults = [fault.type for fault in repair.spec.faults]
-    hold = holds.strictest(listing.items, node, pools, faults, now)
-    if hold is not None and _stops(holds.known_level(hold), repair):
-        raise Stopped(f"Hold {hold.metadata.name}: {hold.spec.reason}")
-
-
-def _stops(level: str, repair: NodeRepair) -> bool:
-    """NewRepairs and NextStep stop what has not been claimed yet; EveryAct stops everything."""
-    if level == HoldLevel.EVERY_ACT:
-        return True
-    current = repair.status.current
-    if current.step in RELEASES or repair.status.phase == Phase.CANCELLING:
-        return False
-    report = repair.status.step(current.step).report
-    claimed = report.state != "" and report.attempt == current.attempt
-    return not claimed and (level == HoldLevel.NEXT_STEP or current.step == Step.QUARANTINE)
+def asks_for_the_same(known: NodeRepair, fresh: NodeRepair) -> bool:
+    """True when the fresh record asks for the attempt that is known."""
+    now, then = fresh.status.current, known.status.current
+    same = fresh.metadata.uid == known.metadata.uid and (now.step, now.attempt) == (then.step, then.attempt)
+    return same and in_work(fresh) and fresh.spec.plan.generation == known.spec.plan.generation
 
 
 def check_node(repair: NodeRepair, node: Node | None) -> Node:
@@ -81,8 +71,41 @@ def check_node(repair: NodeRepair, node: Node | None) -> Node:
     return node
 
 
+def check_hands(repair: NodeRepair, node: Node) -> None:
+    """Raise when the node has slipped from under the repair or is somebody else's to handle."""
+    if not still_ours(repair, node):
+        raise Superseded("a person has taken the node back")
+    if node.labels.get(names.EXCLUDE_FROM_REMEDIATION) == "true":
+        raise Stopped(f"the node is opted out by label {names.EXCLUDE_FROM_REMEDIATION}=true", WaitsFor.OTHER_OWNER)
+    leaving = leaving_by(node)
+    if leaving:
+        raise Stopped(f"not touched: {leaving}", WaitsFor.OTHER_OWNER)
+
+
 def still_ours(repair: NodeRepair, node: Node) -> bool:
     """True unless the node should carry our mark and does not: somebody took it back, and decide will cancel."""
     if repair.status.step(Step.QUARANTINE).state != StepState.DONE:
         return True
     return node.unschedulable and marked_by(node, repair.metadata.uid)
+
+
+def check_holds(found: Iterable[Hold], repair: NodeRepair, node: Node, pools: list[str], now: datetime) -> None:
+    """Raise Stopped when one of these Holds forbids to go on with the current step."""
+    faults = [fault.type for fault in repair.spec.faults]
+    hold = holds.strictest(found, node, pools, faults, now)
+    if hold is not None and _stops(holds.known_level(hold), repair):
+        raise Stopped(f"Hold {hold.metadata.name}: {hold.spec.reason}", WaitsFor.HOLD, HOLD_AGAIN)
+
+
+def _stops(level: str, repair: NodeRepair) -> bool:
+    """NewRepairs and NextStep stop what has not been claimed yet; EveryAct stops everything."""
+    if level == HoldLevel.EVERY_ACT:
+        return True
+    if releasing(repair) or is_current(repair):
+        return False
+    return level == HoldLevel.NEXT_STEP or _first(repair)
+
+
+def _first(repair: NodeRepair) -> bool:
+    """Nothing has been done for this incident yet."""
+    return not any(status.state == StepState.DONE or status.attempts for status in repair.status.steps.values())

@@ -1,31 +1,60 @@
-"""KEP-5683 lifecycle conditions: they tell others that a drain or a maintenance of ours is under way."""
+"""KEP-5683 lifecycle conditions: they tell others that a drain or a maintenance of ours is under way.
+
+What another system says there is left alone while it is True. What it said otherwise may be overwritten only where
+Quarantine has recorded it, and comes back when ours goes.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from sickbay.api import names
-from sickbay.api.core import Node
+from sickbay.api.core import Node, NodeCondition
+from sickbay.api.node_repair import Prior
 from sickbay.clock import rfc3339
+from sickbay.execute.marks import LIFECYCLE_REASON
 from sickbay.execute.progress import Look
 from sickbay.kube.client import Client
 from sickbay.kube.nodes import condition, set_conditions
 
-REASON = "Sickbay"
-"""Reason of every lifecycle condition of ours: another system's are told apart by it, and left alone."""
-
 
 async def show(client: Client, look: Look, type_: str, status: str, message: str) -> Node:
-    """Set one condition where it says something new. One that another system has set is left alone."""
+    """Set one condition of ours where it says something new. Returns the Node as written, or as it is known."""
     standing = look.node.condition(type_)
-    if standing is not None and standing.status == "True" and standing.reason != REASON:
+    if standing is not None and not _may_overwrite(standing, look.repair.status.prior):
         return look.node
-    wanted = condition(look.node, type_, status, REASON, message, rfc3339(look.now))
+    wanted = condition(look.node, type_, status, LIFECYCLE_REASON, message, rfc3339(look.now))
     if wanted is None:
         return look.node
+    look.check()
     return await set_conditions(client, look.node.name, [wanted], uid=look.node.uid)
 
 
-async def remove(client: Client, node: Node) -> None:
-    """Take away all of ours."""
-    ours = [c.type for c in node.conditions if c.type in names.LIFECYCLE_CONDITIONS and c.reason == REASON]
-    if ours:
-        await set_conditions(client, node.name, [], remove=ours, uid=node.uid)
+def _may_overwrite(standing: NodeCondition, prior: Prior | None) -> bool:
+    if standing.reason == LIFECYCLE_REASON:
+        return True
+    recorded = prior is not None and any(c.type == standing.type for c in prior.conditions)
+    return recorded and standing.status != "True"
+
+
+async def remove(
+    client: Client, node: Node, prior: Prior | None, types: Iterable[str] = names.LIFECYCLE_CONDITIONS
+) -> Node:
+    """Take away ours of these types; where another system's stood before, it stands again."""
+    ours = [c.type for c in node.conditions if c.type in types and c.reason == LIFECYCLE_REASON]
+    if not ours:
+        return node
+    before = [c for c in (prior.conditions if prior is not None else []) if c.type in ours]
+    back = [
+        NodeCondition(
+            type=c.type,
+            status=c.status,
+            reason=c.reason,
+            message=c.message,
+            last_heartbeat_time=c.last_heartbeat_time,
+            last_transition_time=c.last_transition_time,
+        )
+        for c in before
+    ]
+    gone = [type_ for type_ in ours if type_ not in {c.type for c in before}]
+    return await set_conditions(client, node.name, back, remove=gone, uid=node.uid)

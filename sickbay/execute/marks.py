@@ -6,19 +6,20 @@ node is changed and nobody knows from what.
 
 from __future__ import annotations
 
-from typing import Any
-
 import msgspec
 
 from sickbay.api import names
 from sickbay.api.core import Node, Taint
-from sickbay.api.node_repair import NodeRepair, Prior, RepairTaint
-from sickbay.kube.nodes import annotation_ops, label_ops, taint_ops, unschedulable_ops
+from sickbay.api.node_repair import NodeRepair, Prior, PriorCondition, RepairTaint
+from sickbay.kube.nodes import Op, annotation_ops, label_ops, taint_ops, unschedulable_ops
 
 KEEP_AWAY = (names.SCALE_DOWN_DISABLED, names.DO_NOT_DISRUPT)
 """While we hold a node, the autoscaler and Karpenter must not take it away as unneeded."""
+LIFECYCLE_REASON = "Sickbay"
+"""Reason of the lifecycle conditions we set: by it they are told apart from those of others."""
 EFFECT = "NoSchedule"
 """Never NoExecute: that would start the forced detach of volumes after 6 minutes."""
+OUR_TAINT = (names.QUARANTINE, EFFECT)
 
 
 class Mark(msgspec.Struct, kw_only=True, rename={"node_uid": "nodeUID"}):
@@ -47,14 +48,16 @@ def marked_by(node: Node, uid: str) -> bool:
     return mark is not None and mark.uid == uid
 
 
-def set_ops(node: Node, repair: NodeRepair, taint: str, at: str) -> tuple[list[dict[str, Any]], Prior]:
+def set_ops(node: Node, repair: NodeRepair, taint: str, at: str) -> tuple[list[Op], Prior]:
     """Operations that put the node into quarantine, and the record of what was there before."""
     before = read_mark(node)
     # A mark of an incident that is over was left behind: what was there before *it* is what has to come back.
     prior = before.prior if before is not None else _prior(node)
     mark = Mark(repair=repair.metadata.name, uid=repair.metadata.uid, node_uid=node.uid, at=at, prior=prior)
     annotations = {names.QUARANTINE: msgspec.json.encode(mark).decode(), **dict.fromkeys(KEEP_AWAY, "true")}
-    ours = [Taint(key=names.QUARANTINE, value=taint, effect=EFFECT)] if taint else []
+    # One of that name which stands there already does the same; it is somebody's own and keeps its value.
+    stands = any((t.key, t.effect) == OUR_TAINT for t in node.taints)
+    ours = [Taint(key=names.QUARANTINE, value=taint, effect=EFFECT)] if taint and not stands else []
     ops = annotation_ops(node, annotations) + unschedulable_ops(node, True) + taint_ops(node, add=ours)
     return ops, prior
 
@@ -64,35 +67,59 @@ def _prior(node: Node) -> Prior:
         unschedulable=node.unschedulable,
         taints=[RepairTaint(key=t.key, value=t.value, effect=t.effect) for t in node.taints][:64],
         annotations={key: node.annotations[key] for key in KEEP_AWAY if key in node.annotations},
+        conditions=[
+            PriorCondition(
+                type=c.type,
+                status=c.status,
+                reason=c.reason,
+                message=c.message,
+                last_heartbeat_time=c.last_heartbeat_time,
+                last_transition_time=c.last_transition_time,
+            )
+            for c in node.conditions
+            if c.type in names.LIFECYCLE_CONDITIONS and c.reason != LIFECYCLE_REASON
+        ],
     )
 
 
-def clear_ops(node: Node, prior: Prior, owner: str) -> list[dict[str, Any]]:
-    """Operations that take our marks back.
+def clear_ops(node: Node, prior: Prior | None, repair: NodeRepair) -> list[Op]:
+    """Operations that take this repair's marks back. `prior` is its record of before; None: it never marked the node.
 
     What others have changed since is left as they want it: a node that a person has uncordoned stays so, and so does a
-    cordon from which a person has removed our mark. `owner` is the UID of the repair whose marks these are.
+    cordon from which a person has removed our mark.
     """
     mark = read_mark(node)
-    ours = mark is not None and mark.uid == owner
+    ours = mark is not None and mark.uid == repair.metadata.uid
     if mark is not None and not ours:
         return []  # another incident holds the node by now
+    question = _inquiry_ops(node, repair)
+    if prior is None:
+        return question
     annotations: dict[str, str | None] = dict.fromkeys((names.QUARANTINE, names.CHANGED_BY, names.ISOLATE))
     for key in KEEP_AWAY:
         if node.annotations.get(key) == "true":
             annotations[key] = prior.annotations.get(key)
-    had_taint = any(t.key == names.QUARANTINE and t.effect == EFFECT for t in prior.taints)
-    leaving = [] if had_taint else [(names.QUARANTINE, EFFECT)]
-    ops = annotation_ops(node, annotations) + taint_ops(node, remove=leaving)
+    had_taint = any((t.key, t.effect) == OUR_TAINT for t in prior.taints)
+    ops = annotation_ops(node, annotations) + taint_ops(node, remove=[] if had_taint else [OUR_TAINT])
     if ours and node.unschedulable and not prior.unschedulable:
         ops += unschedulable_ops(node, False)
-    return ops + _inquiry_ops(node, owner)
+    return ops + question
 
 
-def _inquiry_ops(node: Node, owner: str) -> list[dict[str, Any]]:
+def _inquiry_ops(node: Node, repair: NodeRepair) -> list[Op]:
     """A question of this repair that still stands goes with the marks."""
-    text = node.annotations.get(names.INQUIRY, "")
-    if f'"{owner}"' not in text:
+    try:
+        asked = msgspec.json.decode(node.annotations.get(names.INQUIRY) or "{}", type=_Asked)
+    except msgspec.DecodeError:
         return []
-    labels = [k for k in node.labels if k.endswith("-node") and k.split("/")[0] in names.APPROVAL_PREFIXES.values()]
-    return label_ops(node, dict.fromkeys(labels)) + annotation_ops(node, {names.INQUIRY: None})
+    if not asked.uid or asked.uid != repair.metadata.uid:
+        return []
+    label = names.approval_label(repair.spec.plan.approval_prefix, asked.step)
+    return label_ops(node, {label: None}) + annotation_ops(node, {names.INQUIRY: None})
+
+
+class _Asked(msgspec.Struct, kw_only=True):
+    """The part of an inquiry that says whose it is, and about what."""
+
+    uid: str = ""
+    step: str = ""

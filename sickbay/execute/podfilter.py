@@ -18,6 +18,7 @@ from sickbay.api.core import Node, Pod, Taint
 from sickbay.api.duration import parse_duration
 from sickbay.api.repair_rule import DrainOptions
 from sickbay.clock import parse_time
+from sickbay.execute.accelerators import holds_accelerator
 
 CRITICAL = ("system-node-critical", "system-cluster-critical")
 """Built-in priority classes of Kubernetes; what carries them keeps the cluster itself running."""
@@ -43,7 +44,7 @@ class Judged:
     grace: int = 0
     """Seconds, for a pod that goes."""
     priority: int = 0
-    """Lower goes first."""
+    """Lower goes first; the next group begins when the one before is gone."""
     until: datetime | None = None
     """Until when a pod that waits is waited for; None = as long as the drain may take."""
 
@@ -67,29 +68,20 @@ def unreachable(node: Node) -> bool:
 def judge(pod: Pod, drain: Drain) -> Judged:
     if pod.is_mirror or pod.is_daemonset or pod.finished:
         return Judged(pod, Fate.LEFT)
-    if drain.options.scope == "GPUPods" and not holds_gpu(pod):
+    if drain.options.scope == "GPUPods" and not holds_accelerator(pod):
         return Judged(pod, Fate.LEFT)
     if _protected(pod, drain.options):
         return Judged(pod, Fate.PROTECTED)
     if pod.deleting:
         # Nobody on the node will confirm the end; waiting for it would only use up the deadline.
-        return Judged(pod, Fate.LEFT if drain.unreachable else Fate.ENDING)
+        fate = Fate.LEFT if drain.unreachable else Fate.ENDING
+        return Judged(pod, fate, priority=_priority(pod, drain.options))
     if _came_back(pod, drain.started):
         return Judged(pod, Fate.LEFT)
     waits, until = _waits(pod, drain)
     if waits:
         return Judged(pod, Fate.WAITS, until=until)
     return Judged(pod, Fate.GOES, grace=_grace(pod, drain), priority=_priority(pod, drain.options))
-
-
-def holds_gpu(pod: Pod) -> bool:
-    """True when a container asks for a device of an extended resource whose name says GPU (or another accelerator)."""
-    words = ("gpu", "mig-", "gaudi", "ascend", "neuron", "npu")
-    for container in [*pod.spec.containers, *pod.spec.init_containers]:
-        for resource in {**container.resources.requests, **container.resources.limits}:
-            if "/" in resource and any(word in resource.lower() for word in words):
-                return True
-    return False
 
 
 def _protected(pod: Pod, options: DrainOptions) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from datetime import datetime
 
@@ -10,6 +11,7 @@ from sickbay.api.node_repair import BlockingPod, Current, NodeRepair, PlanStep, 
 from sickbay.api.objectnames import act_key
 from sickbay.api.words import ReportState
 from sickbay.clock import parse_time
+from sickbay.execute.permit import Permit
 
 
 @dataclass(frozen=True)
@@ -17,13 +19,16 @@ class Look:
     """One look at one running step."""
 
     repair: NodeRepair
-    """As read just now."""
+    """Claimed for us; never older than our last write to it."""
     node: Node
     """The node of the incident, as the cache has it (never older than our last write to it)."""
     now: datetime
-    term: int
     resumed: bool
-    """The claim is not from this process: what became of the act has to be looked up before anything is sent."""
+    """The claim is not of this term: what became of the act has to be looked up before anything is sent."""
+    check: Callable[[], None]
+    """Raises when we do not lead any more. Asked right before every write and every call."""
+    permit: Callable[[], Awaitable[Permit]]
+    """To be asked before each act: the record and the node as they are now. Raises when the act must not happen."""
 
     @property
     def current(self) -> Current:
@@ -54,6 +59,15 @@ class Look:
         return self.now >= self.deadline
 
 
+@dataclass(frozen=True, slots=True)
+class Told:
+    """An Event to publish on the node."""
+
+    reason: str
+    message: str
+    warning: bool = True
+
+
 @dataclass(frozen=True)
 class Progress:
     """What a look found: the report to write, and when to look again."""
@@ -63,8 +77,9 @@ class Progress:
     proof: dict[str, str] = field(default_factory=dict)
     pods: list[BlockingPod] = field(default_factory=list)
     prior: Prior | None = None
-    again: float = 5.0
+    again: float = 10.0
     """Seconds until the next look, as long as the state is not an end."""
+    events: tuple[Told, ...] = ()
 
     @property
     def ended(self) -> bool:

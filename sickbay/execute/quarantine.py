@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from sickbay.api.core import Node
-from sickbay.api.markers import leaving_by
-from sickbay.api.words import ReportState
 from sickbay.clock import rfc3339
+from sickbay.execute.accelerators import counts
 from sickbay.execute.marks import read_mark, set_ops
 from sickbay.execute.progress import Look, Progress, done
 from sickbay.kube.client import Client
@@ -20,16 +19,20 @@ class Quarantine:
         self._observe = observe
 
     async def look(self, look: Look) -> Progress:
-        node, repair = look.node, look.repair
-        mark = read_mark(node)
+        repair = look.repair
+        mark = read_mark(look.node)
+        if mark is None or mark.uid != repair.metadata.uid:
+            node = (await look.permit()).node
+            mark = read_mark(node)
+        else:
+            node = look.node
+        proof = counts(node)
         if mark is not None and mark.uid == repair.metadata.uid:
             # Written before, perhaps by a process that died. A person may have uncordoned it since: never twice.
-            return done("cordoned", {"at": mark.at}, mark.prior)
-        leaving = leaving_by(node)
-        if leaving:
-            return Progress(ReportState.CLAIMED, f"not touched: {leaving}", again=10)
+            return done("cordoned", {"at": mark.at, **proof}, mark.prior)
         at = rfc3339(look.now)
         ops, prior = set_ops(node, repair, look.step.taint, at)
+        look.check()
         self._observe(await patch_node(self._client, node, ops))
         primary = repair.spec.faults[0].type if repair.spec.faults else "a repair by hand"
-        return done(f"cordoned for {primary}", {"at": at}, prior)
+        return done(f"cordoned for {primary}", {"at": at, **proof}, prior)

@@ -1,35 +1,93 @@
-"""Unquarantine: take back exactly what Quarantine recorded, and what hangs on it."""
+"""Unquarantine: take back exactly what Quarantine recorded, and what hangs on it.
+
+The cordon first, everything else second, each whether or not the others worked: a Lease that cannot be given back
+delays no node, and a cordon that cannot be written keeps no Lease. What failed is tried again with the next look.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
+from functools import partial
+
+import structlog
 
 from sickbay.api.core import Node
-from sickbay.api.node_repair import Prior
+from sickbay.api.node_repair import NodeRepair, Prior
+from sickbay.api.objectnames import act_key
+from sickbay.api.words import Phase, Step, StepState
 from sickbay.execute import lifecycle
+from sickbay.execute.backends import Backends
 from sickbay.execute.marks import clear_ops, read_mark
+from sickbay.execute.owners import Owners
 from sickbay.execute.progress import Look, Progress, done
+from sickbay.kube import errors
 from sickbay.kube.client import Client
-from sickbay.kube.nodelease import NodeLease
 from sickbay.kube.nodes import patch_node
+from sickbay.providers.base import Act, ProviderError, Target
+
+log = structlog.get_logger(__name__)
+
+Work = Callable[[], Awaitable[None]]
 
 
 class Release:
-    """The cordon first, everything else second: a Lease or a condition that cannot be removed delays no node."""
-
-    def __init__(self, client: Client, observe: Callable[[Node], None], leases: NodeLease) -> None:
+    def __init__(self, client: Client, observe: Callable[[Node], None], owners: Owners, backends: Backends) -> None:
         self._client = client
         self._observe = observe
-        self._leases = leases
+        self._owners = owners
+        self._backends = backends
 
     async def look(self, look: Look) -> Progress:
-        node, repair = look.node, look.repair
-        mark = read_mark(node)
-        recorded = mark.prior if mark is not None and mark.uid == repair.metadata.uid else None
-        prior = recorded or repair.status.prior or Prior()
-        ops = clear_ops(node, prior, repair.metadata.uid)
-        node = await patch_node(self._client, node, ops)
-        self._observe(node)
-        await lifecycle.remove(self._client, node)
-        await self._leases.release(node.name)
-        return done("uncordoned" if not node.unschedulable else "our marks are gone; the cordon is not ours")
+        permit = await look.permit()
+        repair, node = permit.repair, permit.node
+        prior = _recorded(node, repair)
+        works: list[Work] = [
+            partial(self._unmark, node, prior, repair),
+            partial(self._calm, node, prior),
+            partial(self._owners.release, node),
+        ]
+        if repair.status.phase == Phase.CANCELLING:
+            works.insert(0, partial(self._withdraw, repair))
+        failures = [error for work in works if (error := await _attempt(work, look.check)) is not None]
+        if failures:
+            raise failures[0]
+        held = prior is not None and prior.unschedulable
+        return done("our marks are gone; the cordon is not ours" if held else "uncordoned")
+
+    async def _unmark(self, node: Node, prior: Prior | None, repair: NodeRepair) -> None:
+        self._observe(await patch_node(self._client, node, clear_ops(node, prior, repair)))
+
+    async def _calm(self, node: Node, prior: Prior | None) -> None:
+        self._observe(await lifecycle.remove(self._client, node, prior))
+
+    async def _withdraw(self, repair: NodeRepair) -> None:
+        """A cancelled act that nobody has begun must not be begun after the node is back in service."""
+        node = repair.spec.node
+        for attempt in repair.status.step(Step.REPAIR).attempts:
+            backend = self._backends.choose(repair, attempt.action)
+            if backend is None or attempt.state == StepState.DONE:
+                continue
+            key = act_key(repair.metadata.uid, Step.REPAIR, attempt.n)
+            act = Act(key, attempt.action, Target(node.name, node.uid, node.provider_id), repair.metadata.name)
+            try:
+                await backend.withdraw(act)
+            except ProviderError as error:
+                raise errors.Unreachable(f"{attempt.action} not withdrawn from {backend.name}: {error}") from error
+
+
+def _recorded(node: Node, repair: NodeRepair) -> Prior | None:
+    """What was there before us; None when this repair never marked the node."""
+    mark = read_mark(node)
+    if mark is not None and mark.uid == repair.metadata.uid:
+        return mark.prior
+    return repair.status.prior
+
+
+async def _attempt(work: Work, check: Callable[[], None]) -> errors.ApiError | None:
+    try:
+        check()
+        await work()
+    except errors.ApiError as error:
+        log.warning("not taken back yet", error=str(error))
+        return error
+    return None

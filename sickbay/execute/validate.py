@@ -1,21 +1,26 @@
 """Validate: is the node well, and does it stay well for the soak?
 
 Every check that does not pass is named. The moment since which all pass stands in the report, so that a restart of the
-controller does not begin the soak anew; one failed look does.
+controller does not begin the soak anew; one failed look does, and so does a fault that came back between two looks.
+
+The shortest soak (1 minute) is longer than the 50 seconds after which Kubernetes takes a silent kubelet for lost, so a
+node that is Ready all through it has a kubelet that was heard of meanwhile.
 """
 
 from __future__ import annotations
 
-from datetime import timedelta
+from datetime import datetime, timedelta
 
 from sickbay.api import kinds, names
 from sickbay.api.core import Node
 from sickbay.api.duration import format_duration, parse_duration
 from sickbay.api.node_repair import NodeRepair
-from sickbay.api.words import ReportState
+from sickbay.api.quantity import parse
+from sickbay.api.words import ReportState, Step, StepState
 from sickbay.clock import parse_time, rfc3339
-from sickbay.execute.act import NEW_BOOT
+from sickbay.execute.accelerators import is_accelerator
 from sickbay.execute.progress import Look, Progress, done, failed
+from sickbay.execute.proof import BOOT_BEFORE, BOOT_ID, NEW_BOOT
 from sickbay.kube.client import Client
 
 LOOK = 10.0
@@ -30,24 +35,25 @@ class Validate:
 
     async def look(self, look: Look) -> Progress:
         wrong = node_problems(look.node, look.repair) + await self._pods(look.node)
-        since = look.report.proof.get(WELL_SINCE, "")
         if wrong:
             text = "; ".join(wrong)
             if look.late:
                 return failed(f"not well: {text}")
             return Progress(ReportState.IN_PROGRESS, f"not well yet: {text}", {WELL_SINCE: ""}, again=LOOK)
-        if not since:
-            since = rfc3339(look.now)
+        since = _well_since(look)
         soak = parse_duration(look.current.args.get("soak") or DEFAULT_SOAK)
-        rest = soak - (look.now - parse_time(since))
+        rest = soak - (look.now - since)
+        facts = {WELL_SINCE: rfc3339(since)}
         if rest <= timedelta(0):
-            return done(f"well for {format_duration(soak)}", {WELL_SINCE: since, "bootID": look.node.boot_id})
-        text = f"all checks pass since {since}; the soak lasts {format_duration(soak)}"
-        return Progress(ReportState.IN_PROGRESS, text, {WELL_SINCE: since}, again=min(LOOK, rest.total_seconds()))
+            return done(f"well for {format_duration(soak)}", {**facts, BOOT_ID: look.node.boot_id})
+        text = f"all checks pass since {rfc3339(since)}; the soak lasts {format_duration(soak)}"
+        return Progress(ReportState.IN_PROGRESS, text, facts, again=min(LOOK, max(1.0, rest.total_seconds())))
 
     async def _pods(self, node: Node) -> list[str]:
         """DaemonSet pods of the node (device plug-in, network, agents) that are not back yet."""
         listing = await self._client.list(kinds.POD, fields=f"spec.nodeName={node.name}")
+        if listing.malformed:
+            return [f"pod {listing.malformed[0].identity.name} cannot be read"]
         away = []
         for pod in listing.items:
             ready = pod.condition("Ready")
@@ -56,9 +62,16 @@ class Validate:
         return [f"DaemonSet pods not ready: {', '.join(away[:3])}"] if away else []
 
 
+def _well_since(look: Look) -> datetime:
+    """Since when all is well: the moment on record, unless a fault has been there since."""
+    recorded = look.report.proof.get(WELL_SINCE, "")
+    cleared = [parse_time(fault.cleared_at) for fault in look.repair.spec.faults if fault.cleared_at]
+    return max([parse_time(recorded), *cleared]) if recorded else look.now
+
+
 def node_problems(node: Node, repair: NodeRepair) -> list[str]:
     """What the Node object and the record show to be wrong, in words."""
-    checks = (_ready(node), _boot(node, repair), _faults(repair), _devices(node), _seen(node))
+    checks = (_ready(node), _boot(node, repair), _faults(repair), _devices(node, repair), _seen(node))
     return [text for text in checks if text]
 
 
@@ -68,8 +81,9 @@ def _ready(node: Node) -> str:
 
 def _boot(node: Node, repair: NodeRepair) -> str:
     """After a reboot the node must run in the boot that was proven, or a later one; never in the old one."""
-    attempts = [a for a in repair.status.step("Repair").attempts if a.state == "Done" and a.action in NEW_BOOT]
-    before = attempts[-1].proof.get("bootBefore", "") if attempts else ""
+    done_attempts = [a for a in repair.status.step(Step.REPAIR).attempts if a.state == StepState.DONE]
+    reboots = [a for a in done_attempts if a.action in NEW_BOOT]
+    before = reboots[-1].proof.get(BOOT_BEFORE, "") if reboots else ""
     return "the node runs in the boot from before the repair" if before and node.boot_id == before else ""
 
 
@@ -78,15 +92,28 @@ def _faults(repair: NodeRepair) -> str:
     return f"not proven gone: {', '.join(left)}" if left else ""
 
 
-def _devices(node: Node) -> str:
-    """Every GPU that the node has is offered again."""
-    for resource, capacity in node.status.capacity.items():
-        if "/" not in resource or not any(word in resource for word in ("gpu", "gaudi", "Ascend", "neuron")):
-            continue
-        offered = node.status.allocatable.get(resource, 0)
-        if str(offered) != str(capacity):
-            return f"{offered} of {capacity} {resource} are offered"
+def _devices(node: Node, repair: NodeRepair) -> str:
+    """Every accelerator that the node had when it was quarantined, or has now, is offered again.
+
+    A kubelet that has just started says that there are none until the device plug-in registers: that 0 of 0 are
+    offered proves nothing.
+    """
+    had = repair.status.step(Step.QUARANTINE).report.proof
+    has = {name: str(value) for name, value in node.status.capacity.items() if is_accelerator(name)}
+    for resource in sorted({*has, *filter(is_accelerator, had)}):
+        wanted = max(_count(had.get(resource, "0")), _count(has.get(resource, "0")))
+        offered = _count(str(node.status.allocatable.get(resource, "0")))
+        if offered < wanted:
+            return f"{offered:g} of {wanted:g} {resource} are offered"
     return ""
+
+
+def _count(text: str) -> float:
+    """A number of devices; one that cannot be read counts as none."""
+    try:
+        return float(parse(text))
+    except ValueError:
+        return 0.0
 
 
 def _seen(node: Node) -> str:

@@ -50,9 +50,9 @@ class AgentTasks:
             await self._client.create(kinds.NODE_TASK, self._task(act))
         except errors.AlreadyExists:
             return
-        except (errors.Invalid, errors.Forbidden, errors.Unauthorized) as error:
+        except (errors.Invalid, errors.Forbidden) as error:
             raise Permanent(str(error)) from error
-        except (errors.Unreachable, errors.ServerError) as error:
+        except (errors.Unreachable, errors.ServerError, errors.MalformedObject) as error:
             raise Ambiguous(str(error)) from error
         except errors.ApiError as error:
             raise Transient(str(error)) from error
@@ -68,6 +68,18 @@ class AgentTasks:
         state = STATES.get(TaskPhase(status.phase)) if status.phase in list(TaskPhase) else None
         message = status.message or f"the agent's task is {status.phase}"
         return Observation(state or ActState.UNKNOWN, message, dict(status.proof))
+
+    async def withdraw(self, act: Act) -> None:
+        """Delete the task while no agent has taken it."""
+        try:
+            task = await self._client.get(kinds.NODE_TASK, _name(act))
+            if task.status.phase == TaskPhase.PENDING:
+                meta = task.metadata
+                await self._client.delete(kinds.NODE_TASK, meta.name, "", meta.uid, meta.resource_version)
+        except errors.NotFound:
+            return
+        except errors.ApiError as error:
+            raise Transient(str(error)) from error
 
     def _task(self, act: Act) -> dict[str, object]:
         uid = act.key.split("/")[0]

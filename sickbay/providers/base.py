@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 
 class ProviderError(Exception):
@@ -88,4 +88,13 @@ class Provider(Protocol):
 
     async def observe(self, act: Act) -> Observation:
         """What became of the act with this key. Raises Transient when it cannot be asked now."""
+        ...
+
+
+@runtime_checkable
+class Withdraws(Protocol):
+    """A back-end that can take back what it has accepted but not begun."""
+
+    async def withdraw(self, act: Act) -> None:
+        """Take the act back. Nothing happens where it has begun, has ended or never came. Raises ProviderError."""
         ...

@@ -1,0 +1,76 @@
+"""Which back-end carries an act out, and calls to it that end.
+
+A pool's back-end does what it can. Acts inside a running node that it cannot do (a service, a card) fall to the node's
+agent, whatever the machines are made of. No call may last for ever: after a minute a submission counts as unanswered,
+which is not the same as refused.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from sickbay.api.node_repair import NodeRepair
+from sickbay.providers.base import Act, Ambiguous, Observation, Provider, Transient, Withdraws
+
+CALL_SECONDS = 60.0
+"""Longest call. Cloud APIs answer within seconds; their own clients give up after 60 s (botocore's read timeout)."""
+
+AGENT = "agent"
+IN_NODE = ("RestartService", "RestartDevicePlugin", "ResetGPU", "ResetFabric", "SetDeviceConfig")
+"""Acts inside a running node."""
+
+
+@dataclass(frozen=True, slots=True)
+class Backend:
+    """A provider under the name people know it by."""
+
+    name: str
+    provider: Provider
+
+    @property
+    def keeps_keys(self) -> bool:
+        return self.provider.keeps_keys
+
+    async def submit(self, act: Act) -> None:
+        """As `Provider.submit`; no answer in time is Ambiguous."""
+        try:
+            async with asyncio.timeout(CALL_SECONDS):
+                await self.provider.submit(act)
+        except TimeoutError:
+            raise Ambiguous(f"no answer within {CALL_SECONDS:g} s") from None
+
+    async def observe(self, act: Act) -> Observation:
+        """As `Provider.observe`; no answer in time is Transient."""
+        try:
+            async with asyncio.timeout(CALL_SECONDS):
+                return await self.provider.observe(act)
+        except TimeoutError:
+            raise Transient(f"no answer within {CALL_SECONDS:g} s") from None
+
+    async def withdraw(self, act: Act) -> None:
+        """Take back an act that has not begun, where the back-end knows how. Raises ProviderError."""
+        if not isinstance(self.provider, Withdraws):
+            return
+        try:
+            async with asyncio.timeout(CALL_SECONDS):
+                await self.provider.withdraw(act)
+        except TimeoutError:
+            raise Transient(f"no answer within {CALL_SECONDS:g} s") from None
+
+
+class Backends:
+    """All back-ends of this process, by name."""
+
+    def __init__(self, providers: Mapping[str, Provider]) -> None:
+        self._providers = providers
+
+    def choose(self, repair: NodeRepair, action: str) -> Backend | None:
+        """The back-end for an act of this repair; None when none can do it."""
+        names = [repair.spec.plan.provider.name, *([AGENT] if action in IN_NODE else [])]
+        for name in names:
+            provider = self._providers.get(name)
+            if provider is not None and provider.supports(action):
+                return Backend(name, provider)
+        return None

@@ -1,0 +1,114 @@
+"""The permit: everything that must hold for an act, read from the server right before it.
+
+Never from a cache: the record (is this attempt still asked for?), the node (is it the one, is it still ours?), the
+Holds, the Lease shared with other remediators. What cannot be read gives no permit. A permit is good for one second,
+so that a batch of evictions does not ask for each pod anew.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+
+from sickbay.api import kinds
+from sickbay.api.core import Node
+from sickbay.api.hold import Hold
+from sickbay.api.node_repair import NodeRepair
+from sickbay.api.words import WaitsFor
+from sickbay.clock import Clock
+from sickbay.execute import guard
+from sickbay.execute.guard import Stopped, Superseded
+from sickbay.execute.owners import Owners
+from sickbay.kube import errors
+from sickbay.kube.client import Client
+
+GOOD_FOR = 1.0
+"""Seconds."""
+UNREADABLE_AGAIN = 5.0
+
+
+@dataclass(frozen=True, slots=True)
+class Permit:
+    """The record and the node as they were read for it."""
+
+    repair: NodeRepair
+    node: Node
+    until: float
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """What caches say: enough to refuse without asking the server, never enough to permit."""
+
+    holds: Callable[[], Iterable[Hold]]
+    pools: Callable[[NodeRepair, Node], list[str]]
+    """Names of the pools whose Holds bind a repair."""
+
+
+class Permits:
+    """`check` raises when we do not lead; it is asked first and last."""
+
+    def __init__(self, client: Client, clock: Clock, check: Callable[[], None], owners: Owners, known: Known) -> None:
+        self._client = client
+        self._clock = clock
+        self._check = check
+        self._owners = owners
+        self._known = known
+        self._given: dict[str, Permit] = {}
+
+    async def ask(self, repair: NodeRepair, node: Node) -> Permit:
+        """A permit to act for the current attempt of a repair. Raises Superseded, Stopped or ApiError.
+
+        `node` is the node as a cache has it, for refusing cheaply.
+        """
+        self._check()
+        given = self._given.get(repair.metadata.uid)
+        if given is not None and self._clock.monotonic() < given.until and _covers(given.repair, repair):
+            return given
+        self._given.pop(repair.metadata.uid, None)
+        now = self._clock.now()
+        guard.check_holds(self._known.holds(), repair, node, self._known.pools(repair, node), now)
+        fresh = await self._record(repair)
+        live = await self._node(fresh)
+        await self._holds(fresh, live)
+        if not guard.releasing(fresh):
+            guard.check_hands(fresh, live)
+            await self._owners.require(live)
+        self._check()
+        permit = Permit(fresh, live, self._clock.monotonic() + GOOD_FOR)
+        self._given[repair.metadata.uid] = permit
+        return permit
+
+    def forget(self, uid: str) -> None:
+        """Something has changed: the next act of this repair is judged anew."""
+        self._given.pop(uid, None)
+
+    async def _record(self, known: NodeRepair) -> NodeRepair:
+        try:
+            fresh = await self._client.get(kinds.NODE_REPAIR, known.metadata.name)
+        except errors.NotFound:
+            raise Superseded("the record is gone") from None
+        guard.same_attempt(known, fresh)
+        return fresh
+
+    async def _node(self, repair: NodeRepair) -> Node:
+        try:
+            node = await self._client.get(kinds.NODE, repair.spec.node.name)
+        except errors.NotFound:
+            raise Superseded("the node is gone") from None
+        return guard.check_node(repair, node)
+
+    async def _holds(self, repair: NodeRepair, node: Node) -> None:
+        try:
+            listing = await self._client.list(kinds.HOLD)
+        except errors.ApiError as error:
+            raise Stopped(f"the Holds cannot be read: {error}", WaitsFor.HOLD, UNREADABLE_AGAIN) from error
+        if listing.malformed:
+            bad = listing.malformed[0]
+            raise Stopped(f"Hold {bad.identity.name} cannot be read: {bad.error}", WaitsFor.HOLD)
+        guard.check_holds(listing.items, repair, node, self._known.pools(repair, node), self._clock.now())
+
+
+def _covers(given: NodeRepair, asked: NodeRepair) -> bool:
+    now, then = asked.status.current, given.status.current
+    return (now.step, now.attempt) == (then.step, then.attempt)

@@ -1,0 +1,188 @@
+"""One term of a leader: claim, carry out, report.
+
+Each look at a repair is one non-blocking pass; what has to go on asks to be looked at again. A look reads caches; what
+it does, it does under a permit, which reads the server. Everything remembered here ends with the term, so that nothing
+a former term knew is taken for true.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import Protocol
+
+import structlog
+
+from sickbay.api.core import Node, ObjectReference
+from sickbay.api.hold import Hold
+from sickbay.api.node_repair import NodeRepair
+from sickbay.api.repair_pool import RepairPool
+from sickbay.api.words import Step, StepState
+from sickbay.clock import Clock
+from sickbay.execute import guard, lifecycle
+from sickbay.execute.act import Repair
+from sickbay.execute.attempt import is_current, is_final
+from sickbay.execute.backends import Backends
+from sickbay.execute.claim import Claim, Claims, LaterTerm
+from sickbay.execute.drain import Drain
+from sickbay.execute.governor import Governor
+from sickbay.execute.owners import Owners
+from sickbay.execute.pace import Pace
+from sickbay.execute.permit import Known, Permits
+from sickbay.execute.progress import Look, Progress, Told
+from sickbay.execute.proof import baseline
+from sickbay.execute.quarantine import Quarantine
+from sickbay.execute.release import Release
+from sickbay.execute.validate import Validate
+from sickbay.kube import errors
+from sickbay.kube.client import Client
+from sickbay.kube.events import NORMAL, WARNING, EventRecorder
+from sickbay.kube.informer import Informer
+from sickbay.kube.leadership import Leadership
+from sickbay.kube.nodelease import NodeLease
+
+log = structlog.get_logger(__name__)
+
+
+@dataclass(frozen=True)
+class Tools:
+    """What outlives a term."""
+
+    client: Client
+    clock: Clock
+    backends: Backends
+    governor: Governor
+    pace: Pace
+    recorder: EventRecorder
+    nodes: Informer[Node]
+    repairs: Informer[NodeRepair]
+    pools: Informer[RepairPool]
+    holds: Informer[Hold]
+
+
+class StepRunner(Protocol):
+    """One step: from one look to its progress."""
+
+    def look(self, look: Look) -> Awaitable[Progress]: ...
+
+
+class Shift:
+    """See the module."""
+
+    def __init__(self, tools: Tools, leadership: Leadership) -> None:
+        self._tools = tools
+        self._check: Callable[[], None] = leadership.check
+        client, clock, observe = tools.client, tools.clock, tools.nodes.observe_write
+        self._owners = Owners(NodeLease(client, clock), clock)
+        known = Known(tools.holds.all, self._pool_names)
+        self._permits = Permits(client, clock, self._check, self._owners, known)
+        self._claims = Claims(client, leadership.term, self._check, tools.repairs.observe_write)
+        self._drain = Drain(client, clock, tools.pace, observe)
+        self._repair = Repair(client, clock, tools.backends, tools.governor, observe)
+        self._steps: dict[str, StepRunner] = {
+            Step.QUARANTINE: Quarantine(client, observe),
+            Step.DRAIN: self._drain,
+            Step.REPAIR: self._repair,
+            Step.VALIDATE: Validate(client),
+            Step.UNQUARANTINE: Release(client, observe, self._owners, tools.backends),
+        }
+        self._stops: dict[str, str] = {}
+
+    async def carry_on(self, repair: NodeRepair) -> float | None:
+        """One look. Returns the seconds until the next; None when there is nothing more to do.
+
+        Raises ApiError (look again, with back-off) and NotLeading.
+        """
+        node = self._tools.nodes.get(repair.spec.node.name)
+        try:
+            return await self._look(repair, guard.check_node(repair, node))
+        except guard.Superseded as reason:
+            log.info("not carried on", repair=repair.metadata.name, reason=str(reason))
+            await self._let_go(repair)
+        except LaterTerm as reason:
+            log.warning("not carried on", repair=repair.metadata.name, reason=str(reason))
+        except guard.Stopped as stopped:
+            return await self._stopped(repair, stopped)
+        return None
+
+    def changed(self, repair: NodeRepair) -> None:
+        """A write met something newer than what was read: judge anew."""
+        self._permits.forget(repair.metadata.uid)
+
+    async def _look(self, repair: NodeRepair, node: Node) -> float | None:
+        if is_final(repair):
+            return None
+        claimed = await self._claim(repair, node)
+        repair = claimed.repair
+        step = self._steps.get(repair.status.current.step)
+        if step is None:
+            raise guard.Superseded(f"this version knows no step {repair.status.current.step!r}")
+        look = Look(
+            repair=repair,
+            node=self._tools.nodes.get(node.name) or node,
+            now=self._tools.clock.now(),
+            resumed=claimed.resumed,
+            check=self._check,
+            permit=lambda: self._permits.ask(repair, node),
+        )
+        progress = await step.look(look)
+        await self._claims.report(repair, progress, self._tools.clock.now())
+        for told in progress.events:
+            self._tell(repair, told)
+        self._stops.pop(repair.metadata.uid, None)
+        if progress.ended:
+            await self._let_go(repair)
+            return None
+        await self._owners.keep(look.node)
+        return progress.again
+
+    async def _claim(self, repair: NodeRepair, node: Node) -> Claim:
+        """A fresh claim needs a permit: what is not claimed yet, a Hold of any level may stop."""
+        if is_current(repair):
+            return await self._claims.claim(repair, {})
+        permit = await self._permits.ask(repair, node)
+        return await self._claims.claim(permit.repair, baseline(permit.repair, permit.node))
+
+    async def _stopped(self, repair: NodeRepair, stopped: guard.Stopped) -> float | None:
+        """Say what keeps us from acting: in the record, and once as an Event."""
+        known = self._tools.repairs.get(repair.metadata.name)
+        if known is None or not guard.asks_for_the_same(repair, known):
+            return None
+        step, why = known.status.current.step, str(stopped)
+        await self._claims.stopped(known, why, stopped.waits_for, self._tools.clock.now())
+        if self._stops.get(repair.metadata.uid) != why:
+            self._stops[repair.metadata.uid] = why
+            log.info("stopped before an act", repair=repair.metadata.name, reason=why)
+            self._tell(repair, Told(f"{step}Stopped", why))
+        return stopped.again
+
+    async def _let_go(self, repair: NodeRepair) -> None:
+        """This step is over. What has no Unquarantine to come takes its traces away now; the sweep finds the rest."""
+        uid = repair.metadata.uid
+        self._claims.forget(repair)
+        self._drain.forget(uid)
+        self._repair.forget(uid)
+        node = self._tools.nodes.get(repair.spec.node.name)
+        if node is None or node.uid != repair.spec.node.uid or _will_return(repair):
+            return
+        try:
+            self._check()
+            await lifecycle.remove(self._tools.client, node, None)
+            if self._owners.holds(node):
+                await self._owners.release(node)
+        except errors.ApiError as error:
+            log.warning("traces left on the node", repair=repair.metadata.name, error=str(error))
+
+    def _pool_names(self, repair: NodeRepair, node: Node) -> list[str]:
+        selecting = [p.metadata.name for p in self._tools.pools.all() if p.spec.node_selector.matches(node.labels)]
+        return [repair.spec.pool.name, *selecting]
+
+    def _tell(self, repair: NodeRepair, told: Told) -> None:
+        node = repair.spec.node
+        regarding = ObjectReference(api_version="v1", kind="Node", name=node.name, uid=node.uid)
+        self._tools.recorder.event(regarding, WARNING if told.warning else NORMAL, told.reason, told.message)
+
+
+def _will_return(repair: NodeRepair) -> bool:
+    """Quarantine has begun, so Unquarantine (or a person) will take back what is ours."""
+    return repair.status.step(Step.QUARANTINE).state in (StepState.RUNNING, StepState.DONE)
