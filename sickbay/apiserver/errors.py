@@ -54,6 +54,18 @@ class StatusError(Exception):
         return status
 
 
+class Undecodable(StatusError):
+    """An object whose fields do not have the types its kind needs: a bad request, or an invalid patch."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__(400, "BadRequest", message)
+
+    def of_patch(self) -> StatusError:
+        """The same where a patch made the object so."""
+        cause = Cause("FieldValueInvalid", f'Invalid value: "the patched object": {self.message}', "patch")
+        return invalid("", "", "", [cause])
+
+
 def split_key(resource: str) -> tuple[str, str]:
     """`noderepairs.sickbay.dev` -> (`sickbay.dev`, `noderepairs`)."""
     plural, _, group = resource.partition(".")

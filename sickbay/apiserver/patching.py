@@ -7,6 +7,7 @@ from typing import Any
 
 from sickbay.apiserver import jsonpatch, mergepatch, strategic
 from sickbay.apiserver.errors import Obj, StatusError, bad_request, internal, unprocessable, unsupported_media_type
+from sickbay.apiserver.openapi.mergekeys import shape_of
 from sickbay.apiserver.resources import ResourceType
 
 JSON, MERGE, STRATEGIC = "json", "merge", "strategic"
@@ -40,7 +41,7 @@ def _patched(kind: ResourceType, body: Any, patch_type: str, old: Obj) -> Obj:
     elif not isinstance(body, dict):
         raise bad_request(f"error decoding patch: a {patch_type} patch is an object")
     elif patch_type == STRATEGIC:
-        new = strategic.apply(kind.kind, old, body)
+        new = strategic.apply(shape_of(kind.group, kind.version, kind.kind), old, body)
     else:
         new = mergepatch.merge(old, body)
     if not isinstance(new, dict) or not isinstance(new.get("metadata"), dict):

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from sickbay.apiserver.errors import Cause, Obj
+from sickbay.apiserver.openapi.decoding import Type, kind_type
 from sickbay.apiserver.strategy import Strategy
 
 Convert = Callable[[Obj], Obj]
@@ -45,6 +46,11 @@ class ResourceType:
     @property
     def key(self) -> str:
         return f"{self.plural}.{self.group}" if self.group else self.plural
+
+    @property
+    def go_type(self) -> Type | None:
+        """How a built-in kind is decoded; None for custom resources, which have their schema."""
+        return kind_type(self.group, self.version, self.kind) if self.custom is None else None
 
     @property
     def api_version(self) -> str:

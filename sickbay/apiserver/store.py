@@ -20,7 +20,7 @@ from sickbay.apiserver import crds, versions
 from sickbay.apiserver.binding import bound
 from sickbay.apiserver.builtin import register_builtin
 from sickbay.apiserver.deletion import Deleted, DeleteOptions, Deletion
-from sickbay.apiserver.errors import Obj, StatusError, already_exists, bad_request, not_found
+from sickbay.apiserver.errors import Obj, StatusError, Undecodable, already_exists, bad_request, not_found
 from sickbay.apiserver.eviction import evict
 from sickbay.apiserver.listing import check_kept, selection
 from sickbay.apiserver.patching import JSON, MERGE, STRATEGIC, patcher
@@ -226,7 +226,10 @@ class Store:
     ) -> Obj:
         self.announce(write)
         old = self.get(kind.key, write.name, write.namespace)
-        new = versions.updated(kind, change(old), old, write.subresource, view)
+        try:
+            new = versions.updated(kind, change(old), old, write.subresource, view)
+        except Undecodable as error:
+            raise (error.of_patch() if write.verb == "patch" else error) from None
         if dry_run:
             return new
         if new == old:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from sickbay.apiserver.mergekeys import ATOMIC, Shape, shape_of
+from sickbay.apiserver.openapi.mergekeys import ATOMIC, Shape
 
 _PATCH = "$patch"
 _RETAIN = "$retainKeys"
@@ -24,9 +24,9 @@ class PatchMalformed(Exception):
     """The patch contradicts itself or lacks a merge key."""
 
 
-def apply(kind: str, original: Obj, patch: Obj) -> Obj:
-    """The patched object of a built-in kind. Raises PatchMalformed."""
-    return _merge_object(original, patch, shape_of(kind))
+def apply(shape: Shape, original: Obj, patch: Obj) -> Obj:
+    """The patched object. Raises PatchMalformed."""
+    return _merge_object(original, patch, shape)
 
 
 def _merge_object(original: Obj, patch: Obj, shape: Shape) -> Obj:
@@ -106,9 +106,9 @@ def _merge_item(merged: list[Any], item: Obj, shape: Shape) -> None:
     if item.get(_PATCH) == "delete":
         merged[:] = [other for other in merged if other.get(shape.key) != item[shape.key]]
     elif position < 0:
-        merged.append(_merge_object({}, item, Shape(fields=shape.fields)))
+        merged.append(_merge_object({}, item, shape))
     else:
-        merged[position] = _merge_object(merged[position], item, Shape(fields=shape.fields))
+        merged[position] = _merge_object(merged[position], item, shape)
 
 
 def _places(items: list[Any], key: str) -> Callable[[Any], int]:

@@ -16,12 +16,14 @@ from sickbay.apiserver.errors import (
     Cause,
     Obj,
     StatusError,
+    Undecodable,
     bad_request,
     conflict,
     forbidden,
     invalid,
     not_found,
 )
+from sickbay.apiserver.openapi.decoding import decoded
 from sickbay.apiserver.resources import ResourceType, Served
 from sickbay.clock import rfc3339
 
@@ -32,7 +34,7 @@ if TYPE_CHECKING:
 def created(store: Store, kind: ResourceType, obj: Obj, namespace: str, view: Served | None) -> Obj:
     """Raises StatusError (400, 403, 404, 422)."""
     meta = _created_metadata(store, kind, obj, namespace)
-    new = {**obj, "metadata": meta}
+    new = _decoded(kind, {**obj, "metadata": meta}, None)
     _check_type(kind, new)
     kind.strategy.prepare_create(new, store)
     if kind.strategy.generation:
@@ -47,7 +49,7 @@ def created(store: Store, kind: ResourceType, obj: Obj, namespace: str, view: Se
 def _created_metadata(store: Store, kind: ResourceType, obj: Obj, namespace: str) -> Obj:
     given = obj.get("metadata") or {}
     if problem := metadata.check_types(given):
-        raise bad_request(problem)
+        raise Undecodable(problem)
     if given.get("resourceVersion"):
         raise StatusError(500, "", "resourceVersion should not be set on objects to be created")
     meta = metadata.normalise(given)
@@ -112,7 +114,7 @@ def updated(kind: ResourceType, candidate: Obj, old: Obj, subresource: str, view
     given = candidate.get("metadata") or {}
     before = old["metadata"]
     if problem := metadata.check_types(given, before):
-        raise bad_request(problem)
+        raise Undecodable(problem)
     meta = metadata.normalise(given)
     if meta.get("name", before["name"]) != before["name"]:
         raise bad_request(
@@ -120,7 +122,7 @@ def updated(kind: ResourceType, candidate: Obj, old: Obj, subresource: str, view
         )
     if meta.get("resourceVersion", before["resourceVersion"]) != before["resourceVersion"]:
         raise conflict(kind.key, before["name"])
-    new = {**candidate, "metadata": meta}
+    new = _decoded(kind, {**candidate, "metadata": meta}, old)
     causes = metadata.check_update(meta, before)
     meta["resourceVersion"] = before["resourceVersion"]
     _check_type(kind, new)
@@ -133,6 +135,12 @@ def updated(kind: ResourceType, candidate: Obj, old: Obj, subresource: str, view
     causes += kind.strategy.validate(new, old, subresource)
     _refuse(kind, before["name"], causes + _asked_by(view, new, old), view)
     return new
+
+
+def _decoded(kind: ResourceType, obj: Obj, old: Obj | None) -> Obj:
+    """A built-in kind as its Go type holds it; the top level is a private copy in any case."""
+    go_type = kind.go_type
+    return obj if go_type is None else decoded(go_type, f'{kind.kind} in version "{kind.version}"', obj, old)
 
 
 def _count_generation(kind: ResourceType, new: Obj, old: Obj) -> None:

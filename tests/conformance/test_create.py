@@ -189,3 +189,72 @@ async def test_a_pod_gets_the_defaults_of_core_and_admission(server: Server) -> 
         "serviceAccountName": "default",
         "terminationGracePeriodSeconds": 30,
     }
+
+
+@pytest.mark.parametrize(
+    ("spec", "kept"),
+    [
+        pytest.param({"unschedulable": True, "colour": "red"}, {"unschedulable": True}, id="unknown field"),
+        pytest.param({"unschedulable": None, "podCIDR": "10.0.0.0/24"}, {"podCIDR": "10.0.0.0/24"}, id="null"),
+        pytest.param({"unSchedulable": True}, {}, id="wrong case"),
+    ],
+)
+async def test_what_a_built_in_kind_does_not_know_is_dropped(
+    server: Server, spec: dict[str, Any], kept: dict[str, Any]
+) -> None:
+    path = await server.node(spec=spec, status={"phase": "Running", "mood": "fine"})
+    body = (await server.get(path)).body
+    spec = {key: value for key, value in body["spec"].items() if key not in ("taints", "podCIDRs")}
+    assert spec == kept
+    assert "mood" not in body["status"]
+    patched = await server.patch("merge", path, {"spec": {"colour": "blue"}, "top": 1})
+    assert (patched.code, patched.body["metadata"]["resourceVersion"]) == (200, body["metadata"]["resourceVersion"])
+
+
+@pytest.mark.parametrize(
+    ("spec", "field"),
+    [
+        pytest.param({"unschedulable": "yes"}, "unschedulable", id="text for a boolean"),
+        pytest.param({"podCIDR": 5}, "podCIDR", id="number for a text"),
+        pytest.param({"taints": {"key": "a"}}, "taints", id="object for a list"),
+        pytest.param({"taints": ["a"]}, "taints", id="text for an object"),
+    ],
+)
+async def test_a_value_of_the_wrong_type_is_a_bad_request(server: Server, spec: dict[str, Any], field: str) -> None:
+    created = await server.post(NODES, {"metadata": {"name": server.unique("node")}, "spec": spec})
+    assert (created.code, created.reason) == (400, "BadRequest")
+    assert field in created.message
+    path = await server.node()
+    replaced = await server.put(path, {"metadata": {"name": path.rpartition("/")[2]}, "spec": spec})
+    assert (replaced.code, replaced.reason) == (400, "BadRequest")
+
+
+async def test_a_patch_that_makes_a_value_of_the_wrong_type_is_invalid(server: Server) -> None:
+    path = await server.node()
+    for kind, body in (
+        ("merge", {"spec": {"unschedulable": "yes"}}),
+        ("strategic", {"spec": {"unschedulable": "yes"}}),
+        ("json", [{"op": "add", "path": "/spec/unschedulable", "value": "yes"}]),
+        ("merge", {"metadata": {"labels": {"a": 5}}}),
+    ):
+        answer = await server.patch(kind, path, body)
+        assert (answer.code, answer.reason, {cause[:2] for cause in answer.causes}) == (
+            422,
+            "Invalid",
+            {("FieldValueInvalid", "patch")},
+        )
+
+
+async def test_strict_field_validation_is_for_built_in_kinds_too(server: Server) -> None:
+    name = server.unique("node")
+    body = {
+        "metadata": {"name": name},
+        "spec": {"colour": "red", "taints": [{"key": "a", "effect": "NoSchedule", "x": 1}]},
+    }
+    answer = await server.post(f"{NODES}?fieldValidation=Strict", body)
+    assert (answer.code, answer.reason) == (400, "BadRequest")
+    assert 'unknown field "spec.colour"' in answer.message
+    assert 'unknown field "spec.taints[0].x"' in answer.message
+    warned = await server.post(f"{NODES}?fieldValidation=Warn", body)
+    assert warned.code == 201
+    assert '299 - "unknown field \\"spec.colour\\""' in warned.headers.get_list("warning", split_commas=True)
