@@ -43,6 +43,8 @@ class Known:
     holds: Callable[[], Iterable[Hold]]
     pools: Callable[[NodeRepair, Node], list[str]]
     """Names of the pools whose Holds bind a repair."""
+    observe: Callable[[Node], None]
+    """Takes in the node as it was read, so that nothing is judged by an older one afterwards."""
 
 
 class Permits:
@@ -96,6 +98,7 @@ class Permits:
             node = await self._client.get(kinds.NODE, repair.spec.node.name)
         except errors.NotFound:
             raise Superseded("the node is gone") from None
+        self._known.observe(node)
         return guard.check_node(repair, node)
 
     async def _holds(self, repair: NodeRepair, node: Node) -> None:

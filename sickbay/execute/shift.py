@@ -74,7 +74,7 @@ class Shift:
         self._check: Callable[[], None] = leadership.check
         client, clock, observe = tools.client, tools.clock, tools.nodes.observe_write
         self._owners = Owners(NodeLease(client, clock), clock)
-        known = Known(tools.holds.all, self._pool_names)
+        known = Known(tools.holds.all, self._pool_names, observe)
         self._permits = Permits(client, clock, self._check, self._owners, known)
         self._claims = Claims(client, leadership.term, self._check, tools.repairs.observe_write)
         self._drain = Drain(client, clock, tools.pace, observe)
