@@ -20,6 +20,12 @@ def _chosen(options: type[Any], component: str, outside: Outside) -> dict[str, A
     return {**paced, **outside.settings.options_of(component)}
 
 
+async def agent(running: Running, outside: Outside) -> None:
+    from sickbay.sim.agent import run_agent
+
+    await run_agent(running, outside)
+
+
 async def decide(running: Running, outside: Outside) -> None:
     from sickbay.decide.controller import DecideController, DecideOptions
 
@@ -59,4 +65,4 @@ async def notify(running: Running, outside: Outside) -> None:
     await NotifyController(client, clock, randomness, channels, options, running.registry).run()
 
 
-BUILDERS: dict[str, Main] = {"decide": decide, "execute": execute, "notify": notify}
+BUILDERS: dict[str, Main] = {"agent": agent, "decide": decide, "execute": execute, "notify": notify}

@@ -12,6 +12,7 @@ from importlib.util import find_spec
 from typing import Any
 
 from sickbay.kube.lease import LeaseTimes
+from sickbay.providers.agent.host import Host
 from sickbay.sim.journal import Journal
 from sickbay.sim.machine import Machine
 from sickbay.sim.process import Running
@@ -67,6 +68,8 @@ class Outside:
 
     machines: dict[str, Machine]
     providers: Callable[[Running], dict[str, Any]]
+    host: Callable[[Running], Host]
+    """The machine of an agent, as what it may act on."""
     settings: Settings
     journal: Journal
 

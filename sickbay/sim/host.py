@@ -39,6 +39,11 @@ class HollowHost:
         await self._clock.sleep(1.0)
         return {"service": name, "state": self._machine.services[name]}
 
+    async def restart_device_plugin(self) -> Proof:
+        self._allowed("restartDevicePlugin", "RestartDevicePlugin")
+        await self._clock.sleep(1.0)
+        return {"containers": "device-plugin"}
+
     async def holders(self, device: str) -> list[str]:
         """Pods that use GPUs of this node. Which card each has is not modelled: each counts for all of them."""
         pods = self._stage.store.list(PODS, fields=f"spec.nodeName={self._machine.name}")

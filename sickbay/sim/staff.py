@@ -8,11 +8,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from sickbay.providers.agent.host import Host
 from sickbay.providers.agent_tasks import AgentTasks
 from sickbay.providers.base import Provider
 from sickbay.sim.builders import BUILDERS
 from sickbay.sim.cloud import FakeProvider
 from sickbay.sim.components import Outside, Settings, available
+from sickbay.sim.host import HollowHost
 from sickbay.sim.machine import Machine
 from sickbay.sim.process import Process, Running, Surroundings
 
@@ -25,7 +27,7 @@ class Staff:
 
     def __init__(self, world: World, around: Surroundings, settings: Settings) -> None:
         self._world, self._around = world, around
-        self._outside = Outside(world.stage.machines, self._providers, settings, world.journal)
+        self._outside = Outside(world.stage.machines, self._providers, self._host, settings, world.journal)
         self._controllers: dict[str, list[Process]] = {}
         self._agents: dict[str, Process] = {}
         self._agents_run = False
@@ -36,6 +38,10 @@ class Staff:
             "fake": FakeProvider(self._world.cloud, running.clock),
             "agent": AgentTasks(running.client, running.clock),
         }
+
+    def _host(self, running: Running) -> Host:
+        world = self._world
+        return HollowHost(world.machine(running.node), world.stage, world.cloud, running.clock)
 
     def start(self, components: tuple[str, ...], replicas: int) -> None:
         """Raises LookupError for a component that this version does not have."""

@@ -51,6 +51,7 @@ from sickbay.sim.parts.scheduler import Scheduler
 from sickbay.sim.process import Process, Surroundings
 from sickbay.sim.staff import Staff
 from sickbay.sim.stage import Stage
+from sickbay.sim.stamp import StampedHand
 from sickbay.sim.wire import Fault, Scope, Weather
 
 _PARTS: tuple[Callable[[Stage], Part], ...] = (
@@ -164,7 +165,7 @@ class World:
     def person(self, user: str) -> Hand:
         """A hand of somebody who is none of ours; administrators of the cluster, all of them."""
         if user not in self._people:
-            self._people[user] = Hand(self.store, user, "kubectl", ("system:masters",))
+            self._people[user] = StampedHand(self.store, user, "kubectl", ("system:masters",))
         return self._people[user]
 
     def resolve(self, target: str) -> tuple[str, str, str]:

@@ -197,6 +197,10 @@ class JobController(Part):
         meta = job["metadata"]
         template = job["spec"].get("template") or {}
         pod = pod_from(template, job)
+        own = {
+            key: value for key, value in (meta.get("annotations") or {}).items() if key.startswith("sim.sickbay.dev/")
+        }
+        pod["metadata"]["annotations"] = {**own, **pod["metadata"]["annotations"]}
         pod["metadata"]["finalizers"] = [FINALIZER]
         suffix = self.stage.randomness.hex(5)
         if index < 0:

@@ -1,6 +1,7 @@
 """What a timeline can do to the world, by subject. Importing the package fills the table."""
 
 from sickbay.sim.scenario.injections import (  # noqa: F401 - each fills the table
+    clouds,
     hosts,
     nodes,
     objects,

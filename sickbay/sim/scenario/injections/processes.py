@@ -13,7 +13,7 @@ LEADING = COMPONENTS[1:]
 
 def _which(args: Reader) -> tuple[str, tuple[str, ...]]:
     """The component, and for the agent its nodes (empty = all of them)."""
-    component = args.choice("component", COMPONENTS)
+    component = args.choice("component", COMPONENTS, "agent" if args.has("node") else None)
     if args.has("node") and component != "agent":
         raise args.error("node", "goes with component agent")
     return component, args.names("node") if args.has("node") else ()
@@ -66,8 +66,13 @@ def leader(args: Reader) -> Act:
     component = args.choice("component", LEADING) if args.has("component") else ""
 
     def act(world: World) -> None:
-        components = [component] if component else [c for c in LEADING if world.runs(c)]
-        for each in components:
+        if component:
+            _lead(world, component, action)
+            return
+        led = [c for c in LEADING if world.runs(c) and world.leading_process(c) is not None]
+        if not led and action != "resume":
+            raise InjectionError("nobody leads at this moment")
+        for each in led if action != "resume" else [c for c in LEADING if world.runs(c)]:
             _lead(world, each, action)
 
     return act

@@ -52,7 +52,7 @@ def _codes(errors: Reader) -> tuple[int, ...]:
 
 def _scope(args: Reader) -> Scope:
     """`scope` is a component; `verbs` and `object` (Kind or Kind/name) narrow it further."""
-    verbs = args.texts("verbs")
+    verbs = args.names("verbs") if args.has("verbs") else ()
     for verb in verbs:
         if verb not in VERBS:
             raise args.error("verbs", f"{verb!r} is none of {', '.join(VERBS)}")
