@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping, MutableMapping
 from contextlib import aclosing
+from dataclasses import replace
 from typing import Any
 
 from sickbay.apiserver import discovery, reading, reviews, writing
@@ -85,7 +86,10 @@ class ApiServer:
         if scope["path"] in HEALTH:
             return Answer(200, b"ok", content_type=b"text/plain; charset=utf-8")
         caller = self.authenticator.caller(headers)
-        call = Call(scope["method"], scope["path"], Query(scope["query_string"]), headers, body, caller)
+        query = Query(scope["query_string"])
+        if manager := query.text("fieldManager"):
+            caller = replace(caller, field_manager=manager)
+        call = Call(scope["method"], scope["path"], query, headers, body, caller)
         target = parse_target(call.path)
         if target is None:
             self._permit(caller, of_path(call))

@@ -140,6 +140,12 @@ class CustomStrategy(Strategy):
             new["status"] = status
         shape(new, old, self.custom.schema)
 
+    def appliable(self, config: Obj, subresource: str) -> Obj:
+        if subresource != "status":
+            return super().appliable(config, subresource)
+        identity = {key: value for key, value in (config.get("metadata") or {}).items() if key in ("name", "namespace")}
+        return {**{key: config[key] for key in ("apiVersion", "kind", "status") if key in config}, "metadata": identity}
+
     def changes_generation(self, new: Obj, old: Obj) -> bool:
         ignored = {"metadata", "status"} if self.has_status else {"metadata"}
         fields = (new.keys() | old.keys()) - ignored

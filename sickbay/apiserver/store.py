@@ -17,10 +17,12 @@ from typing import Any
 import msgspec
 
 from sickbay.apiserver import crds, versions
+from sickbay.apiserver.apply.ownership import APPLY, UPDATE, Owner, apply, as_objects
+from sickbay.apiserver.apply.typed import typed
 from sickbay.apiserver.binding import bound
 from sickbay.apiserver.builtin import register_builtin
 from sickbay.apiserver.deletion import Deleted, DeleteOptions, Deletion
-from sickbay.apiserver.errors import Obj, StatusError, Undecodable, already_exists, bad_request, not_found
+from sickbay.apiserver.errors import Obj, StatusError, Undecodable, already_exists, bad_request, conflict, not_found
 from sickbay.apiserver.eviction import evict
 from sickbay.apiserver.listing import check_kept, selection
 from sickbay.apiserver.patching import JSON, MERGE, STRATEGIC, patcher
@@ -177,7 +179,9 @@ class Store:
         kind = self.type(resource)
         name = (obj.get("metadata") or {}).get("name", "")
         write = self._write("update", kind, namespace, name, subresource, caller, obj)
-        return self._modify(kind, write, lambda old: versions.replacement(kind, copied(obj), old), dry_run, view)
+        return self._modify(
+            kind, write, lambda old: versions.replacement(kind, copied(obj), old), dry_run, view, caller
+        )
 
     def patch(
         self,
@@ -200,8 +204,55 @@ class Store:
         write = self._write("patch", kind, namespace, name, subresource, caller, None)
         change = patcher(kind, body, patch_type)
         if view is not None and not view.native:
-            return self._modify(kind, write, lambda old: view.inward(change(view.outward(old))), dry_run, view)
-        return self._modify(kind, write, change, dry_run, view)
+            return self._modify(kind, write, lambda old: view.inward(change(view.outward(old))), dry_run, view, caller)
+        return self._modify(kind, write, change, dry_run, view, caller)
+
+    def apply(
+        self,
+        resource: str,
+        name: str,
+        config: Obj,
+        namespace: str = "",
+        *,
+        force: bool = False,
+        subresource: str = "",
+        caller: Caller = SYSTEM,
+        dry_run: bool = False,
+    ) -> tuple[Obj, bool]:
+        """Server-side apply under `caller.manager`. Gives the object, and whether it was created.
+
+        Raises StatusError: 409 for a field somebody else owns, 404 for the status of what does not exist.
+        """
+        kind = self.type(resource)
+        write = self._write("patch", kind, namespace, name, subresource, caller, None)
+        self.announce(write)
+        old = self.find(resource, name, namespace)
+        if old is None and subresource:
+            raise not_found(resource, name)
+        given = (config.get("metadata") or {}).get("resourceVersion", "")
+        if given and (old is None or given != old["metadata"]["resourceVersion"]):
+            raise conflict(resource, name)
+        applier = self._owner(kind, caller, APPLY, subresource)
+        applied = apply(typed(kind), old, kind.strategy.appliable(copied(config), subresource), applier, force=force)
+        managed = as_objects(applied.entries)
+        if old is not None:
+            return self._finish(
+                kind,
+                write,
+                old,
+                lambda: versions.updated(kind, applied.obj, old, subresource, None, applier, managed),
+                dry_run,
+            ), False
+        new = versions.created(self, kind, applied.obj, namespace, None, managed)
+        if dry_run:
+            return new, True
+        stored = self.put(kind, new)
+        self.report(write.done(None, stored))
+        return stored, True
+
+    def _owner(self, kind: ResourceType, caller: Caller, operation: str, subresource: str) -> Owner:
+        now = rfc3339(self.clock.now())
+        return Owner(caller.manager, operation, kind.api_version, subresource, now, {})
 
     def _write(
         self,
@@ -223,11 +274,22 @@ class Store:
         change: Callable[[Obj], Obj],
         dry_run: bool,
         view: Served | None,
+        caller: Caller,
     ) -> Obj:
         self.announce(write)
         old = self.get(kind.key, write.name, write.namespace)
+        writer = self._owner(kind, caller, UPDATE, write.subresource)
+        return self._finish(
+            kind,
+            write,
+            old,
+            lambda: versions.updated(kind, change(old), old, write.subresource, view, writer),
+            dry_run,
+        )
+
+    def _finish(self, kind: ResourceType, write: Write, old: Obj, build: Callable[[], Obj], dry_run: bool) -> Obj:
         try:
-            new = versions.updated(kind, change(old), old, write.subresource, view)
+            new = build()
         except Undecodable as error:
             raise (error.of_patch() if write.verb == "patch" else error) from None
         if dry_run:

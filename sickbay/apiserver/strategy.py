@@ -38,6 +38,14 @@ class Strategy:
     def prepare_status(self, new: Obj, old: Obj) -> None:
         keep(new, old, "spec")
 
+    def appliable(self, config: Obj, subresource: str) -> Obj:
+        """What of an applied configuration counts on an endpoint; the rest is owned by nobody."""
+        if subresource == "status":
+            return {key: value for key, value in config.items() if key != "spec"}
+        if self.has_status:
+            return {key: value for key, value in config.items() if key != "status"}
+        return config
+
     def changes_generation(self, new: Obj, old: Obj) -> bool:
         return bool(new.get("spec") != old.get("spec"))
 

@@ -12,6 +12,8 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from sickbay.apiserver import metadata
+from sickbay.apiserver.apply.ownership import Owner, after_update
+from sickbay.apiserver.apply.typed import typed
 from sickbay.apiserver.errors import (
     Cause,
     Obj,
@@ -31,9 +33,17 @@ if TYPE_CHECKING:
     from sickbay.apiserver.store import Store
 
 
-def created(store: Store, kind: ResourceType, obj: Obj, namespace: str, view: Served | None) -> Obj:
+Managed = list[Any] | None
+"""managedFields as an apply leaves them; None for writes that are none."""
+
+
+def created(
+    store: Store, kind: ResourceType, obj: Obj, namespace: str, view: Served | None, managed: Managed = None
+) -> Obj:
     """Raises StatusError (400, 403, 404, 422)."""
     meta = _created_metadata(store, kind, obj, namespace)
+    if managed:
+        meta["managedFields"] = managed
     new = _decoded(kind, {**obj, "metadata": meta}, None)
     _check_type(kind, new)
     kind.strategy.prepare_create(new, store)
@@ -109,8 +119,16 @@ def replacement(kind: ResourceType, new: Obj, old: Obj) -> Obj:
     return new
 
 
-def updated(kind: ResourceType, candidate: Obj, old: Obj, subresource: str, view: Served | None) -> Obj:
-    """Raises StatusError (400, 409, 422)."""
+def updated(
+    kind: ResourceType,
+    candidate: Obj,
+    old: Obj,
+    subresource: str,
+    view: Served | None,
+    writer: Owner,
+    managed: Managed = None,
+) -> Obj:
+    """Raises StatusError (400, 409, 422). `managed` is given by an apply; other writers own what they change."""
     given = candidate.get("metadata") or {}
     before = old["metadata"]
     if problem := metadata.check_types(given, before):
@@ -134,6 +152,9 @@ def updated(kind: ResourceType, candidate: Obj, old: Obj, subresource: str, view
     causes += metadata.check(new["metadata"], before)
     causes += kind.strategy.validate(new, old, subresource)
     _refuse(kind, before["name"], causes + _asked_by(view, new, old), view)
+    owned = managed if managed is not None else after_update(typed(kind), new, old, writer)
+    if owned:
+        new["metadata"]["managedFields"] = owned
     return new
 
 

@@ -17,6 +17,12 @@ class Caller:
     user_agent: str = ""
     extra: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     uid: str = ""
+    field_manager: str = ""
+    """The name under which writes own fields, where the client gives one."""
+
+    @property
+    def manager(self) -> str:
+        return self.field_manager or self.user_agent.partition("/")[0] or "unknown"
 
 
 SYSTEM = Caller("system:apiserver", ("system:masters", "system:authenticated"))

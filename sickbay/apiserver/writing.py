@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from sickbay.apiserver import applying, subresources
 from sickbay.apiserver import store as storing
-from sickbay.apiserver import subresources
 from sickbay.apiserver.calls import Answer, ResourceCall, decode_body, decode_patch, encode
 from sickbay.apiserver.deletion import Deleted
 from sickbay.apiserver.errors import (
@@ -27,6 +27,9 @@ PATCH_TYPES = {
     "application/merge-patch+json": storing.MERGE,
     "application/strategic-merge-patch+json": storing.STRATEGIC,
 }
+
+
+APPLY_TYPE = "application/apply-patch+yaml"
 
 
 def create(store: Store, request: ResourceCall) -> Answer:
@@ -84,9 +87,11 @@ def update(store: Store, request: ResourceCall) -> Answer:
 def patch(store: Store, request: ResourceCall) -> Answer:
     call, target = request.call, request.target
     _check_subresource(request)
+    if call.content_type == APPLY_TYPE:
+        return applying.apply(store, request)
     kind = PATCH_TYPES.get(call.content_type)
     if kind is None:
-        raise unsupported_media_type(tuple(PATCH_TYPES))
+        raise unsupported_media_type((*PATCH_TYPES, APPLY_TYPE))
     body = decode_patch(call)
     # What a JSON patch adds is seen only once it is applied; there unknown fields are dropped without a word.
     warnings = check_fields(call.query, request.view, body) if isinstance(body, dict) else ()
