@@ -22,6 +22,7 @@ COMMANDS = {
     },
     "catalogue": (_OFFLINE, "catalogue_command"),
     "check": (_OFFLINE, "check"),
+    "import": ("sickbay.cli.ops.importing", "import_group"),
     "agent": ("sickbay.cli.agent", "agent"),
     "controller": ("sickbay.cli.controller", "controller"),
     "crds": ("sickbay.cli.crds", "crds"),
