@@ -142,7 +142,9 @@ def _subresource_entry(served: Served, name: str) -> Obj:
         "verbs": _SUBRESOURCE_VERBS[name],
     }
     if name in _SUBRESOURCE_KINDS:
-        entry["group"], entry["version"], entry["kind"] = _SUBRESOURCE_KINDS[name]
+        group, version, entry["kind"] = _SUBRESOURCE_KINDS[name]
+        if (group, version) != (served.group, served.version):
+            entry["group"], entry["version"] = group, version
     return entry
 
 
