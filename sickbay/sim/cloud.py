@@ -171,7 +171,7 @@ class _Performance:
             "powerOn": self._machine.power_on,
             "resetGPU": self._resets,
             "restartService": self._restarts,
-            "restartDevicePlugin": self._machine.allocatable.clear,
+            "restartDevicePlugin": self._machine.offer_all,
             "repairHardware": self._repairs,
             "replace": lambda: self._cloud.on_replace(self._machine),
             "redeploy": lambda: self._cloud.on_replace(self._machine),

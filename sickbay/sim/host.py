@@ -40,7 +40,8 @@ class HollowHost:
         return {"service": name, "state": self._machine.services[name]}
 
     async def restart_device_plugin(self) -> Proof:
-        self._allowed("restartDevicePlugin", "RestartDevicePlugin")
+        if self._allowed("restartDevicePlugin", "RestartDevicePlugin"):
+            self._machine.offer_all()
         await self._clock.sleep(1.0)
         return {"containers": "device-plugin"}
 

@@ -32,6 +32,7 @@ class GpuState:
     """What the driver says of one GPU. The defaults are those of a well card."""
 
     recovery_action: str = "None"
+    """NVML's name in any spelling, or its number as text; see `agent.RECOVERY_ACTIONS`."""
     row_remap_pending: bool = False
     row_remap_failure: bool = False
     ecc_volatile_uncorrectable: int = 0
@@ -147,6 +148,11 @@ class Machine:
 
     def set_allocatable(self, resource: str, value: str) -> None:
         self.allocatable[resource] = value
+        self._tell("allocatable")
+
+    def offer_all(self) -> None:
+        """The device plug-in starts anew and offers what there is."""
+        self.allocatable.clear()
         self._tell("allocatable")
 
     def reset_gpu(self, index: int) -> None:

@@ -49,7 +49,7 @@ class Rogue:
         self.hand.merge(NODES, node, {"metadata": meta, "spec": {"unschedulable": True}})
 
     def release(self, node="train-0"):
-        meta = {"annotations": {names.QUARANTINE: None}}
+        meta = {"annotations": {names.QUARANTINE: None, names.CHANGED_BY: None}}
         self.hand.merge(NODES, node, {"metadata": meta, "spec": {"unschedulable": None}})
 
     def ask(self, uid, attempt=1):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from sickbay.sim.agent import RECOVERY_ACTIONS
 from sickbay.sim.cloud import ScriptLine
 from sickbay.sim.machine import Diagnostic, GpuState
 from sickbay.sim.scenario.backend import read_script_line
@@ -59,6 +60,8 @@ def nvml(args: Reader) -> Act:
 
 
 def _gpu_value(settings: Reader, key: str, field: str) -> Any:
+    if field == "recovery_action":
+        return _recovery_action(settings)
     usual = getattr(GpuState(), field)
     if isinstance(usual, bool):
         return settings.boolean(key, usual)
@@ -67,6 +70,16 @@ def _gpu_value(settings: Reader, key: str, field: str) -> Any:
         # `nvlinkDown: true` says that a link is down without saying how many.
         return int(value) if isinstance(value, bool) else settings.integer(key, least=-100)
     return settings.text(key)
+
+
+def _recovery_action(settings: Reader) -> str:
+    """By NVML's number, or by its name in any spelling: None, GPU_RESET, nodeReboot, DrainAndReset."""
+    value = settings.raw("recoveryAction", "None")
+    word = "".join(letter for letter in str(value).lower() if letter.isalnum())
+    if not word.isdigit() and word not in RECOVERY_ACTIONS:
+        known = ", ".join(RECOVERY_ACTIONS)
+        raise settings.error("recoveryAction", f"must be NVML's number or one of {known}, not {value!r}")
+    return str(value)
 
 
 @injection("allocatable")
