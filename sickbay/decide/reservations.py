@@ -175,7 +175,7 @@ class Reservations:
             return
         self._check()
         meta = {"resourceVersion": pool.metadata.resource_version, "uid": pool.metadata.uid}
-        body: dict[str, Any] = {"metadata": meta, "status": patch}
+        body: dict[str, Any] = {"metadata": meta, "status": _shown(patch, status)}
         try:
             written = await self._client.patch_merge(kinds.REPAIR_POOL, pool.metadata.name, body, subresource="status")
         except errors.Conflict:
@@ -224,3 +224,9 @@ def _condition(pool: RepairPool, kind: str, holds: bool, message: str, now: date
         reason="AsExpected" if good else kind if kind == names.BREAKER_OPEN else f"Not{kind}",
         message="" if good else message,
     )
+
+
+def _shown(patch: dict[str, Any], status: RepairPoolStatus) -> dict[str, Any]:
+    """The patch with what people read in columns, also where it is a default, which encoding leaves out."""
+    counts = {"nodes": status.nodes, "faulty": status.faulty, "unavailable": status.unavailable}
+    return patch | counts | {"breaker": (patch.get("breaker") or {}) | {"state": status.breaker.state}}

@@ -49,6 +49,7 @@ class Writer:
             self._sources.nodes.observe_write(await patch_node(self._client, work.node, work.node_ops))
         status = merge_diff(msgspec.to_builtins(before.status), msgspec.to_builtins(work.repair.status))
         if status:
+            status["phase"] = work.status.phase  # also the default, which encoding leaves out: people read it
             repair = await self._patch(repair, {"status": status}, "status")
         for note in work.notes:
             self.note(before, work.view.node, note)
