@@ -37,11 +37,6 @@ from tests.support.hollow import HollowKubelets
 from tests.support.product import QUICK, Process
 
 BOOT_SECONDS = 1.0
-OUR_USERS = {
-    "sickbay-decide": f"system:serviceaccount:{NAMESPACE}:{CONTROLLER}",
-    "sickbay-execute": f"system:serviceaccount:{NAMESPACE}:{CONTROLLER}",
-    "sickbay-agent": f"system:serviceaccount:{NAMESPACE}:{AGENT}",
-}
 
 _numbers = itertools.count(1)
 
@@ -80,7 +75,8 @@ class World(View):
         await self.admin.aclose()
         problems = [problem for process in self._processes for problem in process.problems]
         assert not problems, problems
-        wrong = [e for e in self.written() if e.ours and e.user != OUR_USERS.get(e.agent)]
+        asked = self.plane.audit_log()[self._audited :]
+        wrong = [e for e in asked if e.ours and e.user != _user(e.agent)]
         assert not wrong, wrong
 
     async def _remove_what_is_ours(self) -> None:
@@ -223,7 +219,7 @@ class World(View):
 
     def written(self) -> list[Entry]:
         """What anybody wrote to nodes, pods, Leases and our kinds since this world began."""
-        return self.plane.audit_log()[self._audited :]
+        return [entry for entry in self.plane.audit_log()[self._audited :] if entry.write]
 
     def touched(self, node: str) -> list[Entry]:
         """Writes of our controllers to a Node that the server carried out."""
@@ -242,6 +238,11 @@ class World(View):
     def calls(self, node: str, call: str = "reboot") -> int:
         """How often the back-end was asked for an act."""
         return sum(1 for each in self.journal.calls if (each.node, each.call) == (node, call))
+
+
+def _user(agent: str) -> str:
+    """Who a process of ours must be, by its User-Agent."""
+    return f"system:serviceaccount:{NAMESPACE}:{AGENT if agent == 'sickbay-agent' else CONTROLLER}"
 
 
 async def _unless_gone(call: Any) -> None:

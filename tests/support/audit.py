@@ -1,17 +1,20 @@
-"""Who wrote what, by the API server's own record: its audit log.
+"""Who did what, by the API server's own record: its audit log.
 
 Objects cannot tell: managedFields name clients, not users, and hold nothing after a removal. The log holds each write
-that was asked for, with its user, its User-Agent and the answer.
+of nodes, pods, Leases and our kinds, and each request of our service accounts, with user, User-Agent and answer.
 """
 
 from __future__ import annotations
 
 import json
 from dataclasses import dataclass
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
 import yaml
+
+WRITES = ("create", "update", "patch", "delete", "deletecollection")
 
 POLICY: dict[str, Any] = {
     "apiVersion": "audit.k8s.io/v1",
@@ -20,13 +23,14 @@ POLICY: dict[str, Any] = {
     "rules": [
         {
             "level": "Metadata",
-            "verbs": ["create", "update", "patch", "delete", "deletecollection"],
+            "verbs": [*WRITES],
             "resources": [
                 {"group": "", "resources": ["nodes", "nodes/*", "pods", "pods/*"]},
                 {"group": "coordination.k8s.io"},
                 {"group": "sickbay.dev"},
             ],
         },
+        {"level": "Metadata", "userGroups": ["system:serviceaccounts:sickbay-system"]},
         {"level": "None"},
     ],
 }
@@ -34,7 +38,7 @@ POLICY: dict[str, Any] = {
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """One write. `user` is who was acted as, also where that was by impersonation."""
+    """One request. `user` is who was acted as, also where that was by impersonation."""
 
     user: str
     agent: str
@@ -44,11 +48,19 @@ class Entry:
     namespace: str
     name: str
     code: int
+    received: float
+    """Seconds since 1970, by the server's clock."""
+    seconds: float
+    """How long the answer took."""
 
     @property
     def done(self) -> bool:
         """Carried out, not refused."""
         return self.code < 400
+
+    @property
+    def write(self) -> bool:
+        return self.verb in WRITES
 
     @property
     def ours(self) -> bool:
@@ -70,6 +82,7 @@ def read_log(path: Path) -> list[Entry]:
 
 def _entry(event: dict[str, Any]) -> Entry:
     about = event.get("objectRef") or {}
+    received, answered = (datetime.fromisoformat(event[k]) for k in ("requestReceivedTimestamp", "stageTimestamp"))
     return Entry(
         user=(event.get("impersonatedUser") or event["user"])["username"],
         agent=event.get("userAgent", ""),
@@ -79,4 +92,6 @@ def _entry(event: dict[str, Any]) -> Entry:
         namespace=about.get("namespace", ""),
         name=about.get("name", ""),
         code=(event.get("responseStatus") or {}).get("code", 0),
+        received=received.timestamp(),
+        seconds=(answered - received).total_seconds(),
     )

@@ -41,7 +41,7 @@ TOKEN_SECONDS = 24 * 3600
 class ControlPlane:
     """Start with `start()` or a `with` block; DaemonFailed, with the log's end, when a process does not come up.
 
-    With `audit` the API server records who wrote what (`audit_log`).
+    With `audit` the API server records who did what (`audit_log`).
     """
 
     def __init__(
@@ -193,7 +193,7 @@ class ControlPlane:
         return subprocess.run(command, input=stdin, env=environment, capture_output=True, text=True, check=False)
 
     def audit_log(self) -> list[Entry]:
-        """Every write so far, in order. Empty unless started with `audit`."""
+        """What was recorded so far, in the order of the answers. Empty unless started with `audit`."""
         return read_log(self.folder / "audit.log")
 
     # --- service accounts ---------------------------------------------------------------------------------------
