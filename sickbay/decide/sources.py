@@ -6,6 +6,8 @@ import asyncio
 from datetime import datetime
 from typing import Any
 
+import structlog
+
 from sickbay.api import kinds, names
 from sickbay.api.core import Node
 from sickbay.api.hold import Hold
@@ -24,8 +26,12 @@ from sickbay.decide.plan import matching_entry
 from sickbay.decide.slots import out_of_service, owner_and_envelopes
 from sickbay.decide.storm import Onset
 from sickbay.decide.tally import Facts, Tally
+from sickbay.kube import errors
+from sickbay.kube.backoff import Backoff
 from sickbay.kube.client import Client
 from sickbay.kube.informer import Informer
+
+log = structlog.get_logger(__name__)
 
 RESYNC = 300.0
 """Seconds between comparisons of a cache with a fresh list: the longest that a lost watch event goes unnoticed."""
@@ -53,7 +59,7 @@ class Sources:
         )
         self.catalogue = catalogue.build()
         self.tally = Tally()
-        self._clock = clock
+        self._clock, self._randomness = clock, randomness
         self._seen: dict[str, dict[str, datetime]] = {}
         self._blind: dict[str, datetime] = {}
         self._active: dict[str, tuple[str, int, list[Active]]] = {}
@@ -69,9 +75,16 @@ class Sources:
         await asyncio.gather(*(informer.synced.wait() for informer in self.all))
 
     async def relist(self) -> None:
-        """Read everything afresh: a new leader decides on nothing older than its term."""
+        """Read everything afresh: a new leader decides on nothing older than its term. Tried until it succeeds."""
+        backoff = Backoff(self._randomness, 0.5, 10.0)
         for informer in self.all:
-            await informer.relist()
+            while True:
+                try:
+                    await informer.relist()
+                    break
+                except errors.ApiError as error:
+                    log.warning("not read afresh yet", kind=informer.kind.kind, error=str(error))
+                    await self._clock.sleep(backoff.next())
 
     def _stale(self) -> None:
         self._catalogue_stale = True
@@ -113,6 +126,7 @@ class Sources:
             self._seen.pop(name, None)
             self._blind.pop(name, None)
             return self.tally.drop(name)
+        self.seen(node)
         return self.tally.put(name, self._facts(node))
 
     def count_all(self) -> None:
