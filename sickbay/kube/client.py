@@ -223,6 +223,11 @@ class Client:
         path = f"{POD.path(namespace, name)}/eviction"
         await self._send("POST", path, content=msgspec.json.encode(body), tries=1)
 
+    async def pod_log(self, name: str, namespace: str, lines: int) -> str:
+        """The last lines of what a pod's container has written, through its kubelet."""
+        body = await self._send("GET", f"{POD.path(namespace, name)}/log", params={"tailLines": str(lines)})
+        return body.decode("utf-8", "replace")
+
     async def _list_pages(self, kind: Kind[T], path: str, params: dict[str, str], limit: int) -> Listing[T]:
         listing: Listing[T] = Listing()
         token = ""

@@ -44,6 +44,15 @@ async def execute(running: Running, outside: Outside) -> None:
     await ExecuteController(running.client, running.clock, running.randomness, providers, options).run()
 
 
+async def recover(running: Running, outside: Outside) -> None:
+    from sickbay.recover.controller import RecoverController, RecoverOptions
+
+    options = RecoverOptions(
+        identity=running.identity, namespace=NAMESPACE, **_chosen(RecoverOptions, "recover", outside)
+    )
+    await RecoverController(running.client, running.clock, running.randomness, options, running.registry).run()
+
+
 class _Recorded:
     """A channel whose messages stand in the journal of the run."""
 
@@ -65,4 +74,10 @@ async def notify(running: Running, outside: Outside) -> None:
     await NotifyController(client, clock, randomness, channels, options, running.registry).run()
 
 
-BUILDERS: dict[str, Main] = {"agent": agent, "decide": decide, "execute": execute, "notify": notify}
+BUILDERS: dict[str, Main] = {
+    "agent": agent,
+    "decide": decide,
+    "execute": execute,
+    "recover": recover,
+    "notify": notify,
+}

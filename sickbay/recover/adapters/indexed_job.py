@@ -1,0 +1,85 @@
+"""batch/v1 Job in Indexed mode whose pods all run at once: one gang, rank = completion index.
+
+Its controller replaces single pods, which is of no use to a gang; so a failed attempt is suspended, which deletes all
+of them, and resumed. A suspended Job lets its scheduling directives be edited (KEP-5440; before that only where
+startTime was reset). Once it has the condition Failed it cannot be revived and is made again under its name.
+"""
+
+from __future__ import annotations
+
+from copy import deepcopy
+from typing import Any
+
+from sickbay.api import kinds
+from sickbay.api.core import Pod
+from sickbay.api.kinds import Kind
+from sickbay.recover.adapters.base import INDEX, JOB_NAME, condition
+from sickbay.recover.job import Obj
+
+JOBSET_NAME = "jobset.sigs.k8s.io/jobset-name"
+CONTROLLER = "kubernetes.io/job-controller"
+"""spec.managedBy of the usual controller."""
+GENERATED = ("controller-uid", "job-name", "batch.kubernetes.io/controller-uid", JOB_NAME)
+"""Labels that the API server puts into the template of a Job without a selector of its own."""
+
+
+class IndexedJob:
+    kind: Kind[dict[str, Any]] = kinds.JOB
+    excludes_in_place = True
+    propagation = "Background"
+
+    def name_of(self, pod: Pod) -> str:
+        if JOBSET_NAME in pod.labels:
+            return ""  # a child of a JobSet is no job of its own
+        owner = pod.metadata.controller
+        if owner is not None and owner.kind != "Job":
+            return ""
+        return pod.labels.get(JOB_NAME, "")
+
+    def rank(self, pod: Pod) -> str:
+        return pod.labels.get(INDEX) or pod.annotations.get(INDEX, "")
+
+    def restart(self, pod: Pod) -> int:
+        return 0
+
+    def ranks(self, obj: Obj) -> tuple[str, ...]:
+        spec = obj.get("spec") or {}
+        wanted = spec.get("completions")
+        if spec.get("completionMode") != "Indexed" or wanted is None or wanted != spec.get("parallelism", 1):
+            return ()
+        return tuple(str(index) for index in range(int(wanted)))
+
+    def restarts(self, obj: Obj) -> int:
+        return 0
+
+    def finished(self, obj: Obj) -> tuple[str, str]:
+        for type_, state in (("Complete", "Complete"), ("SuccessCriteriaMet", "Complete")):
+            if condition(obj, type_):
+                return state, ""
+        failed = condition(obj, "Failed") or condition(obj, "FailureTarget")
+        return ("Failed", str(failed.get("reason", ""))) if failed else ("", "")
+
+    def manager(self, obj: Obj) -> str:
+        named = (obj.get("spec") or {}).get("managedBy") or ""
+        return "" if named == CONTROLLER else str(named)
+
+    def templates(self, obj: Obj) -> list[Obj]:
+        return [obj["spec"].setdefault("template", {})]
+
+    def stripped(self, obj: Obj) -> Obj:
+        spec: Obj = deepcopy(obj.get("spec") or {})
+        if spec.get("manualSelector"):
+            return spec
+        for field in ("selector", "manualSelector"):
+            spec.pop(field, None)
+        labels = ((spec.get("template") or {}).get("metadata") or {}).get("labels") or {}
+        for key in GENERATED:
+            labels.pop(key, None)
+        return spec
+
+    def settled(self, obj: Obj) -> bool:
+        return bool(condition(obj, "Suspended")) and not (obj.get("status") or {}).get("active")
+
+    def blocked_by_lost_pods(self, obj: Obj) -> bool:
+        """With podReplacementPolicy Failed a pod that nobody can confirm dead is never replaced (k/k#134038)."""
+        return (obj.get("spec") or {}).get("podReplacementPolicy") == "Failed"

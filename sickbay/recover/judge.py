@@ -1,0 +1,132 @@
+"""The attempt is over: gather, classify, choose, and go where the choice leads."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+from sickbay.api.words import JobAction, JobVerdict, Mode, RecoveryPhase
+from sickbay.clock import parse_time, rfc3339
+from sickbay.recover import suspects
+from sickbay.recover.choose import Choice, choose
+from sickbay.recover.classify import classify
+from sickbay.recover.ends import End
+from sickbay.recover.evidence import Evidence, Verdict
+from sickbay.recover.gather import gather
+from sickbay.recover.symptoms import ended
+from sickbay.recover.view import Work
+
+SETTLE = timedelta(seconds=5)
+"""How long evidence may come in before an inconclusive verdict is final: detectors report within seconds."""
+ISOLATION_PATIENCE = timedelta(seconds=30)
+"""How long a suspect's isolation is waited for before the job's own exclusion has to do."""
+TEARDOWN_PATIENCE = timedelta(minutes=10)
+"""How long the old gang may take to go: twice the longest usual grace."""
+REMIND = timedelta(hours=4)
+"""Between two calls for people."""
+
+
+def fail(work: Work, ends: list[End], stalled: str = "") -> None:
+    """The attempt is over. Nothing of it may run on while it is judged."""
+    attempt = work.attempt
+    first = min((end.at for end in ends), default=work.now)
+    attempt.times.fault, attempt.times.detected = rfc3339(first), rfc3339(work.now)
+    told = stalled or (ends[0].words() if len(ends) == 1 else f"{len(ends)} ranks ended")
+    message = f"attempt {attempt.n} is over: {told}"
+    work.enter(RecoveryPhase.FAILING, message, SETTLE, "judged on what is known")
+    work.note("JobFailing", message, warning=True)
+    judge(work, ends, stalled)
+
+
+def judge(work: Work, ends: list[End] | None = None, stalled: str = "") -> None:
+    """Conclude once the evidence is conclusive, or no more is waited for."""
+    attempt = work.attempt
+    found = ended(work) if ends is None else ends
+    if not found and not stalled and attempt.fingerprint == "stalled":
+        stalled = attempt.evidence[0] if attempt.evidence else "it stood still"
+    evidence = gather(work, found, stalled)
+    verdict = classify(evidence)
+    _remember(work, evidence, verdict)
+    deadline = parse_time(work.status.deadline) if work.status.deadline else work.now
+    if not verdict.conclusive and work.now < deadline:
+        work.wake(deadline)
+        return
+    conclude(work, evidence, verdict)
+
+
+def _remember(work: Work, evidence: Evidence, verdict: Verdict) -> None:
+    """Keep what is known on the record: pods and their logs will be gone by the next look."""
+    attempt, root = work.attempt, evidence.root
+    if root is None and not evidence.stalled and attempt.root_rank:
+        return  # nothing is to be seen any more; what was seen before stands
+    attempt.root_rank = root.rank if root is not None else ""
+    attempt.root_node = root.node if root is not None else ""
+    attempt.fingerprint = verdict.fingerprint[:512]
+    attempt.evidence = [line[:512] for line in verdict.reasons[:8]]
+    attempt.step = evidence.step if evidence.step is not None else attempt.step
+    attempt.placement = dict(evidence.placement)
+    if root is not None:
+        attempt.times.fault = rfc3339(root.at)
+    work.consumed |= {end.uid for end in evidence.ends}
+
+
+def conclude(work: Work, evidence: Evidence, verdict: Verdict) -> None:
+    """The verdict stands; do what it leads to, or say what would be done."""
+    attempt, status = work.attempt, work.status
+    attempt.verdict, attempt.ended = verdict.verdict.value, rfc3339(work.now)
+    status.fingerprint = attempt.fingerprint
+    if verdict.verdict == JobVerdict.HARDWARE:
+        attempt.times.localised = rfc3339(work.now)
+    choice = choose(verdict, work.before, evidence.step, work.policy.budget, work.now)
+    attempt.action = choice.action.value
+    work.note("JobVerdict", f"{verdict.verdict}: {choice.message}", warning=verdict.verdict != JobVerdict.POLICY)
+    if work.policy.mode == Mode.ACT:
+        suspects.name_suspects(work, verdict.suspects)
+    if not work.view.acting:
+        why = (
+            work.view.job.foreign if work.view.job is not None and work.view.job.foreign else "the policy only observes"
+        )
+        work.enter(RecoveryPhase.FAILING, f"advice ({why}): {choice.action}: {choice.message}")
+        return
+    go(work, choice)
+
+
+def go(work: Work, choice: Choice) -> None:
+    """Enter the phase that carries the choice out."""
+    match choice.action:
+        case JobAction.NONE:
+            work.enter(RecoveryPhase.STOPPED, choice.message)
+        case JobAction.STOP:
+            work.enter(RecoveryPhase.STOPPED, f"{choice.message}; {how_to_resume(work)}")
+            work.note("JobStopped", work.status.message, warning=True)
+        case JobAction.ESCALATE:
+            hold(work, choice.message)
+        case JobAction.HOLD:
+            work.enter(RecoveryPhase.HELD, choice.message, choice.pause, RELEASE)
+        case JobAction.RESCHEDULE:
+            work.enter(RecoveryPhase.ISOLATING, choice.message, ISOLATION_PATIENCE, "go on with the exclusion alone")
+        case _:
+            tear_down(work, choice.message)
+
+
+RELEASE = "released again"
+"""onDeadline of a job that is held only for a while."""
+
+
+def hold(work: Work, message: str) -> None:
+    """Held until people act."""
+    work.enter(RecoveryPhase.HELD, f"{message}; {how_to_resume(work)}", REMIND, "people are told again")
+    work.note("JobHeld", work.status.message, warning=True)
+
+
+def tear_down(work: Work, message: str) -> None:
+    work.enter(RecoveryPhase.TEARING_DOWN, message, TEARDOWN_PATIENCE, "held for people")
+
+
+def how_to_resume(work: Work) -> str:
+    """The command that lets the job run again."""
+    kind, namespace, name = work.view.id
+    job = work.view.job
+    if job is None or job.finished:
+        return f"to run it again, delete and create {kind.lower()} {name} in namespace {namespace}"
+    patch = '{"spec":{"suspend":false}}'
+    return f"to run it again: kubectl -n {namespace} patch {kind.lower()} {name} --type merge -p '{patch}'"

@@ -1,0 +1,61 @@
+"""How far jobs have come, as their pods report it, and since when they have not come any further.
+
+Kept in memory by our own clock: a restart takes the present step for new, so a stall is noticed one time later at most.
+A job that never reports a step is never called stalled.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from datetime import datetime
+
+from sickbay.api import names
+from sickbay.api.core import Pod
+from sickbay.clock import Clock
+from sickbay.recover.job import JobId
+from sickbay.recover.view import RankPod, Standing
+
+
+class ProgressBook:
+    """See the module."""
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._best: dict[JobId, tuple[int, datetime]] = {}
+        self._annotations: dict[JobId, str] = {}
+
+    def read_from(self, id_: JobId, annotation: str) -> None:
+        """The pod annotation in which this job reports its steps, where it is not the usual one."""
+        if annotation != names.PROGRESS_STEP:
+            self._annotations[id_] = annotation
+
+    def _step(self, id_: JobId, pod: Pod) -> int | None:
+        text = pod.annotations.get(self._annotations.get(id_, names.PROGRESS_STEP), "")
+        return int(text) if text.isdecimal() else None
+
+    def note(self, id_: JobId, pod: Pod) -> None:
+        """A pod as it is now."""
+        step = self._step(id_, pod)
+        if step is None:
+            return
+        known = self._best.get(id_)
+        if known is None or step > known[0]:
+            self._best[id_] = (step, self._clock.now())
+
+    def restart(self, id_: JobId) -> None:
+        """A new attempt begins: it goes on from a checkpoint, which may lie before the best step so far."""
+        known = self._best.pop(id_, None)
+        if known is not None:
+            self._best[id_] = (-1, self._clock.now())
+
+    def standing(self, id_: JobId, pods: Iterable[RankPod]) -> Standing:
+        known = self._best.get(id_)
+        if known is None or known[0] < 0:
+            return Standing(since=known[1] if known else None, expected=known is not None)
+        steps = {p.rank: self._step(id_, p.pod) for p in pods if p.active}
+        behind = tuple(sorted(rank for rank, step in steps.items() if step is None or step < known[0]))
+        return Standing(known[0], known[1], behind, expected=True)
+
+    def forget(self, id_: JobId) -> None:
+        self._best.pop(id_, None)
+        self._annotations.pop(id_, None)

@@ -1,0 +1,390 @@
+"""What recover reads: one informer per kind, the joins between them, and what has to be remembered of pods that went.
+
+Pods carry what ended a rank, and their controllers delete them within moments. So the ends seen are kept in memory
+until they have been judged. A restart of this process may lose them: then the verdict rests on what is left.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterable
+from dataclasses import replace
+from datetime import datetime, timedelta
+from functools import partial
+from typing import Any
+
+from sickbay.api import kinds, names
+from sickbay.api.core import Node, Pod
+from sickbay.api.job_recovery import JobAttempt, JobRecovery
+from sickbay.api.node_repair import NodeRepair
+from sickbay.api.objectnames import job_recovery_name
+from sickbay.api.recovery_policy import RecoveryPolicy
+from sickbay.clock import Clock, Randomness
+from sickbay.kube import errors
+from sickbay.kube.client import Client
+from sickbay.kube.informer import Informer
+from sickbay.recover.adapters import ADAPTERS
+from sickbay.recover.adapters.base import JOB_NAME, Adapter, facts
+from sickbay.recover.ends import End, end_of
+from sickbay.recover.evidence import Onset
+from sickbay.recover.fence import lingering
+from sickbay.recover.job import Job, JobId, number
+from sickbay.recover.logs import Reading, read
+from sickbay.recover.progress import ProgressBook
+from sickbay.recover.signs import Signs, moment
+from sickbay.recover.view import RankPod, View
+
+RESYNC = 300.0
+"""Seconds between comparisons of a cache with a fresh list."""
+PROBE = 60.0
+"""Seconds between looks whether a kind of job has come to be served."""
+OTHERS_WITHIN = timedelta(days=7)
+ONSETS_WITHIN = timedelta(minutes=5)
+
+
+class Served:
+    """An informer for a kind that the cluster may not have. While it has not, there is nothing to wait for."""
+
+    def __init__(self, client: Client, informer: Informer[Any], clock: Clock) -> None:
+        self.informer = informer
+        self.ready = asyncio.Event()
+        self._client, self._clock = client, clock
+
+    async def run(self) -> None:
+        while not await self._is_served():
+            self.ready.set()
+            await self._clock.sleep(PROBE)
+        async with asyncio.TaskGroup() as group:
+            group.create_task(self.informer.run())
+            await self.informer.synced.wait()
+            self.ready.set()
+
+    async def _is_served(self) -> bool:
+        """True also when that cannot be known: the informer then waits for an answer."""
+        try:
+            await self._client.current_version(self.informer.kind)
+        except errors.NotFound:
+            return False
+        except errors.ApiError:
+            return True
+        return True
+
+
+class Sources:
+    """See the module. `changed` is told of every job that has to be looked at again."""
+
+    def __init__(
+        self, client: Client, clock: Clock, randomness: Randomness, changed: Callable[[JobId], None], resync: float
+    ) -> None:
+        def informer(kind: kinds.Kind[Any], **options: Any) -> Informer[Any]:
+            return Informer(client, kind, clock, randomness, resync=resync, **options)
+
+        self._clock = clock
+        self._changed = changed
+        self.nodes: Informer[Node] = informer(kinds.NODE)
+        self.policies: Informer[RecoveryPolicy] = informer(kinds.RECOVERY_POLICY)
+        self.types: Informer[dict[str, Any]] = informer(kinds.FAULT_TYPE.raw)
+        self.pods: Informer[Pod] = informer(
+            kinds.POD, labels=JOB_NAME, indexes={"job": _jobs_of, "node": lambda pod: [pod.node_name]}
+        )
+        self.repairs: Informer[NodeRepair] = informer(
+            kinds.NODE_REPAIR, indexes={"node": lambda repair: [repair.spec.node.name]}
+        )
+        self.recoveries: Informer[JobRecovery] = informer(
+            kinds.JOB_RECOVERY, indexes={"node": _nodes_of, "root": _roots_of}
+        )
+        self.jobs: dict[str, Informer[dict[str, Any]]] = {}
+        self._served: list[Served] = []
+        for name, adapter in ADAPTERS.items():
+            self.jobs[name] = informer(adapter.kind)
+            self._served.append(Served(client, self.jobs[name], clock))
+        self.progress = ProgressBook(clock)
+        self._ends: dict[JobId, dict[str, End]] = {}
+        self._judged: dict[str, None] = {}
+        """UIDs of pods whose ends are judged and that are still there."""
+        self._logs: dict[str, str] = {}
+        self._signs = Signs()
+        self._subscribe()
+
+    # --- running
+
+    @property
+    def all(self) -> list[Informer[Any]]:
+        return [self.nodes, self.policies, self.types, self.pods, self.repairs, self.recoveries]
+
+    def tasks(self) -> list[Any]:
+        return [*(i.run() for i in self.all), *(s.run() for s in self._served)]
+
+    def awaited(self) -> list[str]:
+        waiting = [f"the list of {i.kind.plural}" for i in self.all if not i.synced.is_set()]
+        return waiting + [f"the list of {s.informer.kind.plural}" for s in self._served if not s.ready.is_set()]
+
+    async def wait_synced(self) -> None:
+        await asyncio.gather(*(i.synced.wait() for i in self.all), *(s.ready.wait() for s in self._served))
+
+    async def relist(self) -> None:
+        """Read everything afresh: a new leader decides on nothing older than its term."""
+        for informer in [*self.all, *(s.informer for s in self._served if s.informer.synced.is_set())]:
+            await informer.relist()
+
+    # --- changes
+
+    def _subscribe(self) -> None:
+        self.pods.on_change(self._pod_changed)
+        self.nodes.on_change(self._node_changed)
+        self.repairs.on_change(self._repair_changed)
+        self.recoveries.on_change(self._recovery_changed)
+        self.policies.on_change(lambda old, new: self._policy_changed(old, new))
+        self.types.on_change(lambda _old, _new: self._types_changed())
+        for name, jobs in self.jobs.items():
+            jobs.on_change(partial(self._job_changed, name))
+
+    def _pod_changed(self, old: Pod | None, new: Pod | None) -> None:
+        pod = new or old
+        assert pod is not None
+        id_, adapter = job_of(pod)
+        if id_ is None or adapter is None:
+            return
+        if new is not None:
+            self.progress.note(id_, new)
+        self._remember(id_, adapter, pod, gone=new is None)
+        if old is None or new is None or _facts(old) != _facts(new):
+            self._changed(id_)
+
+    def _remember(self, id_: JobId, adapter: Adapter, pod: Pod, gone: bool) -> None:
+        judged = pod.uid in self._judged
+        if gone:
+            self._judged.pop(pod.uid, None)
+        end = None if judged else self._end(adapter, pod, gone)
+        if end is not None:
+            known = self._ends.setdefault(id_, {})
+            if known.get(pod.uid, end).how in (end.how, "Deleted"):
+                known[pod.uid] = known.get(pod.uid, end) if end.how == "Deleted" else end
+
+    def _end(self, adapter: Adapter, pod: Pod, gone: bool) -> End | None:
+        rank, attempt, restart = adapter.rank(pod), number(pod.labels.get(names.ATTEMPT), 1), adapter.restart(pod)
+        found = end_of(pod, rank, attempt, restart, self._clock.now())
+        if found is not None or pod.finished or not (gone or pod.deleting):
+            return found
+        disrupted = pod.condition("DisruptionTarget")
+        how = "Disrupted" if disrupted is not None and disrupted.status == "True" else "Deleted"
+        reason = disrupted.reason if disrupted is not None else ""
+        now = self._clock.now()
+        return End(rank, pod.node_name, pod.name, pod.uid, now, attempt, restart, how=how, reason=reason)
+
+    def _node_changed(self, old: Node | None, new: Node | None) -> None:
+        node = new or old
+        assert node is not None
+        if old is not None and new is not None and _outlook(old) == _outlook(new):
+            return
+        self._wake_jobs_on(node.name)
+
+    def _repair_changed(self, old: NodeRepair | None, new: NodeRepair | None) -> None:
+        repair = new or old
+        assert repair is not None
+        self._wake_jobs_on(repair.spec.node.name)
+
+    def _wake_jobs_on(self, node: str) -> None:
+        for pod in self.pods.by_index("node", node):
+            id_, _ = job_of(pod)
+            if id_ is not None:
+                self._changed(id_)
+        for record in self.recoveries.by_index("node", node):
+            self._changed(id_of(record))
+
+    def _recovery_changed(self, old: JobRecovery | None, new: JobRecovery | None) -> None:
+        record = new or old
+        assert record is not None
+        self._changed(id_of(record))
+
+    def _policy_changed(self, old: RecoveryPolicy | None, new: RecoveryPolicy | None) -> None:
+        if old is None or new is None or old.spec != new.spec:
+            for id_ in self.known():
+                self._changed(id_)
+
+    def _job_changed(self, kind: str, old: dict[str, Any] | None, new: dict[str, Any] | None) -> None:
+        obj = new or old
+        assert obj is not None
+        self._changed(JobId(kind, obj["metadata"].get("namespace", ""), obj["metadata"]["name"]))
+
+    def _types_changed(self) -> None:
+        self._signs = Signs(self.types.all())
+
+    # --- looking
+
+    def known(self) -> list[JobId]:
+        """Every job there is, and every job there is a record of."""
+        found = {
+            JobId(kind, obj["metadata"].get("namespace", ""), obj["metadata"]["name"])
+            for kind, jobs in self.jobs.items()
+            for obj in jobs.all()
+        }
+        return sorted(found | {id_of(record) for record in self.recoveries.all()})
+
+    def record(self, id_: JobId) -> JobRecovery | None:
+        return self.recoveries.get(job_recovery_name(id_.kind, id_.name), id_.namespace)
+
+    def policy(self, id_: JobId, labels: dict[str, str]) -> RecoveryPolicy | None:
+        """The policy that selects the job: the oldest of those that do."""
+        fitting = [
+            p
+            for p in self.policies.all()
+            if p.namespace == id_.namespace
+            and (not p.spec.kinds or id_.kind in p.spec.kinds)
+            and p.spec.job_selector.matches(labels)
+        ]
+        return min(fitting, key=lambda p: (p.metadata.creation_timestamp or "", p.name), default=None)
+
+    def job(self, id_: JobId) -> Job | None:
+        """None for a job that is not there, and for one that is no gang."""
+        obj = self.jobs[id_.kind].get(id_.name, id_.namespace)
+        return facts(ADAPTERS[id_.kind], obj) if obj is not None else None
+
+    def pods_of(self, id_: JobId) -> tuple[RankPod, ...]:
+        adapter = ADAPTERS[id_.kind]
+        return tuple(rank_pod(adapter, pod) for pod in self.pods.by_index("job", str(id_)))
+
+    def view(self, id_: JobId, record: JobRecovery | None, fence: bool = True) -> View:
+        adapter, job, now = ADAPTERS[id_.kind], self.job(id_), self._clock.now()
+        policy = self.policy(id_, job.labels) if job is not None else None
+        if policy is not None:
+            self.progress.read_from(id_, policy.spec.hang.progress.annotation)
+        pods = self.pods_of(id_)
+        ends = self._ends_of(id_, pods)
+        watched = self._watched(pods, ends, record)
+        nodes = {name: node for name in watched if (node := self.nodes.get(name)) is not None}
+        failing = bool(ends)
+        view = View(
+            now=now,
+            id=id_,
+            job=job,
+            policy=policy.spec if policy is not None else None,
+            policy_name=policy.name if policy is not None else "",
+            pods=pods,
+            ends=ends,
+            readings={end.uid: self._reading(end) for end in ends},
+            nodes=nodes,
+            signs=self._signs.of,
+            repairs={name: tuple(self.repairs.by_index("node", name)) for name in watched},
+            onsets=self._onsets(now) if failing else (),
+            others=self._others(id_, watched, now) if failing else (),
+            standing=self.progress.standing(id_, pods),
+            excludes_in_place=adapter.excludes_in_place,
+            settled=job is not None and adapter.settled(job.raw),
+            fence=fence,
+        )
+        if job is None or not adapter.blocked_by_lost_pods(job.raw):
+            return view
+        stuck = [p for p in pods if p.lingers]
+        return replace(view, blocked_by_lost_pods=bool(stuck) and not lingering(view))
+
+    def _ends_of(self, id_: JobId, pods: Iterable[RankPod]) -> tuple[End, ...]:
+        found = dict(self._ends.get(id_, {}))
+        for each in pods:
+            end = end_of(each.pod, each.rank, each.attempt, each.restart, self._clock.now())
+            if end is not None and each.pod.uid not in found:
+                found[each.pod.uid] = end
+        return tuple(found.values())
+
+    def _reading(self, end: End) -> Reading:
+        return read(self._logs.get(end.uid) or end.log)
+
+    def _watched(self, pods: Iterable[RankPod], ends: Iterable[End], record: JobRecovery | None) -> set[str]:
+        found = {p.pod.node_name for p in pods} | {end.node for end in ends}
+        if record is not None:
+            found |= set(_nodes_of(record))
+        return {name for name in found if name}
+
+    def _onsets(self, now: datetime) -> tuple[Onset, ...]:
+        """Nodes that have lately begun to show a decisive fault, or fallen silent."""
+        found = []
+        for node in self.nodes.all():
+            ready = node.condition("Ready")
+            faults = [(s.fault, s.since) for s in self._signs.of(node) if s.decisive]
+            if ready is not None and ready.status != "True":
+                faults.append(("NotReady", moment(ready.last_transition_time)))
+            found += [Onset(node.name, fault, at) for fault, at in faults if at and now - at <= ONSETS_WITHIN * 2]
+        return tuple(found)
+
+    def _others(self, id_: JobId, nodes: Iterable[str], now: datetime) -> tuple[JobAttempt, ...]:
+        found: list[JobAttempt] = []
+        for node in nodes:
+            for record in self.recoveries.by_index("root", node):
+                if id_of(record) != id_:
+                    found += [a for a in record.status.attempts if a.root_node == node and _recent(a, now)]
+        return tuple(found)
+
+    # --- memory
+
+    def consume(self, id_: JobId, uids: set[str]) -> None:
+        """These ends have been judged, and say nothing about what comes after."""
+        there = {pod.uid for pod in self.pods.by_index("job", str(id_))}
+        remembered = self._ends.get(id_, {})
+        for uid in uids:
+            remembered.pop(uid, None)
+            self._logs.pop(uid, None)
+            if uid in there:
+                self._judged[uid] = None
+        if not remembered:
+            self._ends.pop(id_, None)
+
+    def unread(self, id_: JobId) -> list[End]:
+        """Failed ranks whose log nobody has asked for yet."""
+        ends = self._ends.get(id_, {}).values()
+        return [e for e in ends if e.how == "Exited" and not e.log and e.uid not in self._logs]
+
+    def keep_log(self, end: End, text: str) -> None:
+        self._logs[end.uid] = text
+
+
+def job_of(pod: Pod) -> tuple[JobId | None, Adapter | None]:
+    """The job that the pod is a rank of, by the first kind that knows it."""
+    for kind, adapter in ADAPTERS.items():
+        name = adapter.name_of(pod)
+        if name:
+            return JobId(kind, pod.namespace, name), adapter
+    return None, None
+
+
+def rank_pod(adapter: Adapter, pod: Pod) -> RankPod:
+    return RankPod(adapter.rank(pod), pod, number(pod.labels.get(names.ATTEMPT), 1), adapter.restart(pod))
+
+
+def id_of(record: JobRecovery) -> JobId:
+    return JobId(record.spec.job.kind, record.namespace, record.spec.job.name)
+
+
+def _jobs_of(pod: Pod) -> list[str]:
+    id_, _ = job_of(pod)
+    return [str(id_)] if id_ is not None else []
+
+
+def _nodes_of(record: JobRecovery) -> list[str]:
+    """Nodes whose changes matter to the record."""
+    status = record.status
+    found = {s.node for s in status.suspects} | {e.node for e in status.excluded}
+    for attempt in status.attempts[-1:]:
+        found |= set(attempt.placement.values())
+    return sorted(name for name in found if name)
+
+
+def _roots_of(record: JobRecovery) -> list[str]:
+    return sorted({a.root_node for a in record.status.attempts if a.root_node})
+
+
+def _recent(attempt: JobAttempt, now: datetime) -> bool:
+    ended = moment(attempt.ended)
+    return ended is not None and now - ended <= OTHERS_WITHIN
+
+
+def _facts(pod: Pod) -> tuple[object, ...]:
+    """What of a pod matters to a job; progress is kept apart."""
+    scheduled = pod.condition("PodScheduled")
+    reason = (scheduled.status, scheduled.reason) if scheduled is not None else None
+    done = pod.annotations.get(names.CHECKPOINT_DONE)
+    return pod.phase, pod.node_name, pod.deleting, pod.status.reason, reason, done, pod.labels.get(names.ATTEMPT)
+
+
+def _outlook(node: Node) -> tuple[object, ...]:
+    conditions = [(c.type, c.status, c.reason) for c in node.conditions]
+    return node.uid, node.spec, conditions, node.deleting
