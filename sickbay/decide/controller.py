@@ -16,19 +16,19 @@ from datetime import datetime
 import structlog
 from prometheus_client import CollectorRegistry
 
-from sickbay.api import holds
 from sickbay.api.core import Node
-from sickbay.api.node_repair import NodeRepair, Plan
+from sickbay.api.node_repair import NodeRepair
 from sickbay.api.repair_pool import RepairPool
+from sickbay.api.words import Outcome
 from sickbay.clock import Clock, Randomness
-from sickbay.decide import opening, plan
-from sickbay.decide.faults import Active
+from sickbay.decide import memory, opening, plan
 from sickbay.decide.metrics import DecideMetrics
-from sickbay.decide.opening import observes, open_repair
+from sickbay.decide.opening import open_repair
 from sickbay.decide.progress import advance
 from sickbay.decide.relevance import relevant
 from sickbay.decide.reservations import Reservations
 from sickbay.decide.sources import RESYNC, Sources
+from sickbay.decide.views import Views
 from sickbay.decide.work import View, Work
 from sickbay.decide.writer import Writer
 from sickbay.kube import errors
@@ -91,6 +91,7 @@ class DecideController:
         self._recorder = EventRecorder(client, clock, randomness, component="sickbay-decide")
         self._writer = Writer(client, self._sources, self._recorder, self._check)
         self._reservations = Reservations(client, clock, self._sources, self._recorder, self._check)
+        self._views = Views(self._sources, self._reservations)
         self._queue: WorkQueue[Key] = WorkQueue(clock, randomness, name="decide")
         self._metrics = DecideMetrics(registry or CollectorRegistry(), self._sources)
         self._leadership: Leadership | None = None
@@ -207,6 +208,7 @@ class DecideController:
                 self._queue.add(("repair", repair.metadata.name), priority=1)
         if node is None or self._sources.open_repair_of(node) is not None:
             return None
+        await self._remember(node)
         active = self._sources.active(node)
         seen = self._sources.seen(node)
         pool, _ = self._sources.pools_of(node)
@@ -223,12 +225,20 @@ class DecideController:
             return None
         return None if result.again in (None, opening.NEVER) else _seconds(now, result.again)
 
+    async def _remember(self, node: Node) -> None:
+        """Mark on ended records what has cleared since a person decided about it."""
+        view = View(self._clock.now(), node, self._sources.active(node), self._sources.catalogue.types)
+        for repair in self._sources.repairs_of(node.name):
+            marked = memory.refreshed(repair, view) if repair.spec.node.uid == node.uid else None
+            if marked is not None:
+                await self._writer.apply(repair, Work(marked, view))
+
     async def _repair(self, name: str) -> float | None:
         """Bring one repair as far as it goes at this moment."""
         repair = self._sources.repairs.get(name)
         if repair is None:
             return None
-        work = advance(repair, self._view(repair))
+        work = advance(repair, self._views.of(repair, self._clock.now()))
         for _ in range(GRANTS):
             if not work.wants or work.view.node is None:
                 break
@@ -237,39 +247,21 @@ class DecideController:
                 work.status.message = f"{work.status.current.step} waits: {refused.why}"
                 work.status.current.waits_for = refused.waits_for
                 break
-            work = advance(repair, self._view(repair))
+            work = advance(repair, self._views.of(repair, self._clock.now()))
+        if work.repair.ended and not repair.ended and repair.metadata.deletion_timestamp is not None:
+            await self._leave_tombstone(work)
         written = await self._writer.apply(repair, work)
         self._metrics.transition(repair, written)
         return None if work.requeue_at is None else _seconds(work.now, work.requeue_at)
 
-    def _view(self, repair: NodeRepair) -> View:
-        sources, now = self._sources, self._clock.now()
-        node = sources.nodes.get(repair.spec.node.name)
-        pool = sources.pools.get(repair.spec.pool.name)
-        if node is None or pool is None:
-            return View(now=now, node=node, types=sources.catalogue.types, pool=pool)
-        active = sources.active(node)
-        binding = [p.metadata.name for p in [pool, *sources.pools_of(node)[1]]]
-        faults = [f.type for f in repair.spec.faults]
-        hold = holds.strictest(sources.holds.all(), node, binding, faults, now)
-        lead = next((a for a in active if a.name in faults), None)
-        return View(
-            now=now,
-            node=node,
-            active=active,
-            types=sources.catalogue.types,
-            pool=pool,
-            slots=self._reservations.held(repair, node),
-            hold=holds.known_level(hold),
-            hold_reason=f"{hold.metadata.name}: {hold.spec.reason}" if hold is not None else "",
-            observe=observes(pool, lead) if lead is not None else pool.spec.mode != "Act",
-            replan=lambda other: self._plan_for(repair, pool, other),
-        )
-
-    def _plan_for(self, repair: NodeRepair, pool: RepairPool, lead: Active) -> Plan | None:
-        rule = self._sources.rules.get(repair.spec.rule.name)
-        entry = plan.matching_entry(rule, lead.name, lead.type) if rule is not None else None
-        return plan.build(lead, pool, entry, repair.spec.plan.approval_prefix) if entry is not None else None
+    async def _leave_tombstone(self, work: Work) -> None:
+        """A deleted record takes a person's word with it; another one keeps it."""
+        repair, node = work.repair, work.view.node
+        if repair.status.outcome != Outcome.CANCELLED_BY_PERSON or node is None:
+            return
+        past, reason = self._sources.repairs_of(node.name), memory.tombstone_reason(repair)
+        if not any(other.spec.plan.reason == reason for other in past):
+            await self._writer.create(memory.tombstone(repair, opening.next_name(node, past)))
 
     async def _pool(self, name: str) -> float | None:
         """Tend the pool, and let those that wait look again."""

@@ -36,6 +36,8 @@ def withdraw(work: Work) -> None:
 def end(work: Work, outcome: Outcome, message: str) -> Work:
     """Close the record. Nothing happens for this incident after this."""
     status = work.status
+    if outcome in (Outcome.CANCELLED_BY_PERSON, Outcome.DENIED):
+        _keep_boot(work)
     status.phase, status.outcome, status.message = PHASE_OF[outcome], outcome, message
     status.needs = ""
     status.ended_at = rfc3339(work.now)
@@ -44,6 +46,14 @@ def end(work: Work, outcome: Outcome, message: str) -> Work:
     withdraw(work)
     work.note(names.REPAIR_ENDED, f"{outcome}: {message}", warning=outcome == Outcome.GAVE_UP)
     return work
+
+
+def _keep_boot(work: Work) -> None:
+    """What a person's word is about: the faults as they stand in this boot, whatever our own acts have changed."""
+    if not node_lost(work.repair, work.view.node) and work.node.boot_id:
+        for fault in work.repair.spec.faults:
+            if fault.cleared_at is None:
+                fault.boot_id = work.node.boot_id
 
 
 def cancel(work: Work, outcome: Outcome, message: str) -> Work:

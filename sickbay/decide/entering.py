@@ -7,29 +7,21 @@ from datetime import timedelta
 import msgspec
 
 from sickbay.api import names
-from sickbay.api.actions import ACTIONS
 from sickbay.api.duration import parse_duration
 from sickbay.api.meta import Condition
+from sickbay.api.node_repair import RepairFault
 from sickbay.api.words import HoldLevel, Needs, Outcome, Phase, Step, StepState, WaitsFor
 from sickbay.clock import rfc3339
-from sickbay.decide import faultstate, gate
+from sickbay.decide import faultstate, gate, rungs, starting
 from sickbay.decide.arbitration import rank
-from sickbay.decide.endings import end
-from sickbay.decide.hand import holds_node
-from sickbay.decide.ladder import next_rung
-from sickbay.decide.plan import validation_times, with_empty_node
-from sickbay.decide.replan import first_undone, take_over
+from sickbay.decide.endings import end, withdraw
+from sickbay.decide.hand import holds_node, untouched
+from sickbay.decide.replan import take_over
 from sickbay.decide.wants import wanted_slot
 from sickbay.decide.work import Work
 
 CLEAR_PROOF_PATIENCE = timedelta(minutes=30)
 """How long a plan pauses for the proof that a fault which is no longer seen is gone, before people are asked."""
-SLOT_REMINDER = timedelta(hours=24)
-HOLD_REMINDER = timedelta(hours=24)
-QUARANTINE_TIME = timedelta(minutes=10)
-"""How long the cordon itself may take: one write, repeated on conflicts."""
-REPAIR_SLACK = timedelta(minutes=1)
-"""Execute reports the end of an act at its deadline; decide waits this much longer for it."""
 
 
 def enter(work: Work) -> None:
@@ -40,15 +32,17 @@ def enter(work: Work) -> None:
         return next_step(work)
     step = work.current.step
     if step in (Step.QUARANTINE, Step.DRAIN, Step.REPAIR):
-        if faultstate.all_clear(work.repair):
+        if faultstate.all_clear(work.repair) and not _found_unwell(work):
             return leave(work)
-        if _young(work) or _paused(work) or _replanned(work) or _held(work):
+        if _young(work) or _paused(work) or _replanned(work) or _stepped_back(work) or _off_limits(work) or held(work):
             return None
-    if step == Step.REPAIR and not _rung_chosen(work):
+    if step == Step.UNQUARANTINE and _sick_again(work):
+        return None
+    if step == Step.REPAIR and not rungs.chosen(work):
         return None
     if not gate.passed(work) or _no_slot(work):
         return None
-    return _start(work)
+    return starting.start(work)
 
 
 def _first(work: Work) -> None:
@@ -59,25 +53,83 @@ def _first(work: Work) -> None:
 
 def leave(work: Work) -> None:
     """The fault is gone by its proof before anything was repaired: leave gracefully."""
-    if not holds_node(work.repair):
+    if work.repair.status.step(Step.REPAIR).attempts:
+        gate.to_validate(work, Outcome.REPAIRED, "the fault is gone; no further remedy is needed")
+    elif holds_node(work.repair):
+        gate.to_validate(work, Outcome.SELF_RECOVERED, "the fault cleared by itself")
+    else:
         end(work, Outcome.SELF_RECOVERED, "the fault cleared before anything was done")
-        return
-    gate.to_validate(work, Outcome.SELF_RECOVERED, "the fault cleared by itself")
+
+
+def _found_unwell(work: Work) -> bool:
+    """The last repair was validated and the node was not well, although its faults are gone: the next rung is due."""
+    validated = work.repair.status.step(Step.VALIDATE).attempts
+    acted = work.repair.status.step(Step.REPAIR).attempts
+    if not validated or not acted or work.current.step != Step.REPAIR:
+        return False
+    return validated[-1].state == StepState.FAILED and validated[-1].n >= acted[-1].n
+
+
+def _stepped_back(work: Work) -> bool:
+    """A step before this one has not been done: the plan has grown, and its status was not written any more."""
+    for step in work.plan.steps:
+        if step.step == work.current.step:
+            return False
+        if not work.is_state(step.step, StepState.DONE, StepState.SKIPPED):
+            work.current.attempt += 1
+            gate.go_to(work, step.step, work.plan.reason)
+            return True
+    return False
+
+
+def _off_limits(work: Work) -> bool:
+    """The node has been opted out, or another system is taking it away: start nothing on it."""
+    if not work.view.hands_off:
+        return False
+    message = f"{work.current.step} waits: {work.view.hands_off}"
+    work.wait_on(Phase.PENDING, WaitsFor.OTHER_OWNER, message, work.current.waits_for == WaitsFor.OTHER_OWNER)
+    return True
+
+
+def _sick_again(work: Work) -> bool:
+    """A fault has come since the node was validated, while its return waited for an approval: validate again."""
+    sick = [fault.type for fault in work.repair.spec.faults if fault.cleared_at is None]
+    if not sick or not holds_node(work.repair):
+        return False
+    withdraw(work)
+    work.current.attempt += 1
+    gate.go_to(work, Step.VALIDATE, f"{', '.join(sick)} has to be gone before the node returns")
+    return True
 
 
 def _young(work: Work) -> bool:
     """The match has not lasted for the type's `for` yet; the repair in phase Pending is the timer."""
-    if work.current.step != work.plan.steps[0].step or holds_node(work.repair):
+    faults = work.repair.spec.faults
+    if not untouched(work.repair) or not faults or _lasts(work, faults[0]):
         return False
-    primary = work.repair.spec.faults[0] if work.repair.spec.faults else None
-    known = work.view.types.get(primary.type) if primary is not None else None
-    if primary is None or known is None or not known.spec.for_:
-        return False
-    due = work.moment(work.status.started_at) + parse_duration(known.spec.for_)
-    if work.now >= due:
-        return False
-    work.wait(Phase.PENDING, "", f"{primary.type} must last for {known.spec.for_}", "Start", due)
+    if _led_by_another(work):
+        return True
+    known = work.view.types[faults[0].type]
+    due = work.moment(faults[0].first_seen) + parse_duration(known.spec.for_ or "0s")
+    work.wait(Phase.PENDING, "", f"{faults[0].type} must last for {known.spec.for_}", "Start", due)
     return True
+
+
+def _lasts(work: Work, fault: RepairFault) -> bool:
+    known = work.view.types.get(fault.type)
+    return known is None or work.moment(fault.first_seen) + parse_duration(known.spec.for_ or "0s") <= work.now
+
+
+def _led_by_another(work: Work) -> bool:
+    """A fault that rides along has lasted long enough: it need not wait for the leading one."""
+    recorded = {fault.type: fault for fault in work.repair.spec.faults[1:]}
+    for active in work.view.active:
+        fault = recorded.get(active.name)
+        plan = work.view.replan(active) if fault is not None and _lasts(work, fault) else None
+        if plan is not None:
+            take_over(work, plan, active.name, f"{active.name} need not wait")
+            return True
+    return False
 
 
 def _paused(work: Work) -> bool:
@@ -101,9 +153,10 @@ def _paused(work: Work) -> bool:
 
 def _replanned(work: Work) -> bool:
     """A stronger fault has joined: between two steps the plan follows it."""
-    lead = next((a for a in work.view.active if a.name in {f.type for f in work.repair.spec.faults}), None)
     faults = work.repair.spec.faults
-    if lead is None or not faults or lead.name == faults[0].type:
+    ready = {fault.type for fault in faults if _lasts(work, fault)}
+    lead = next((active for active in work.view.active if active.name in ready), None)
+    if lead is None or lead.name == faults[0].type:
         return False
     primary = work.view.types.get(faults[0].type)
     still_there = faults[0].cleared_at is None
@@ -116,40 +169,18 @@ def _replanned(work: Work) -> bool:
     return True
 
 
-def _held(work: Work) -> bool:
-    """A Hold keeps the first step (NewRepairs) or any further one (NextStep) from starting."""
-    first = not holds_node(work.repair) and work.current.step == work.plan.steps[0].step
-    if work.view.hold == HoldLevel.NEXT_STEP or (work.view.hold and first):
-        message = f"{work.current.step} waits for a Hold to end: {work.view.hold_reason}"
-        work.wait(Phase.PENDING, WaitsFor.HOLD, message, "Remind", work.now + HOLD_REMINDER)
-        return True
-    return False
+def stopped_by_hold(work: Work) -> bool:
+    """A Hold keeps a repair from beginning (NewRepairs), or each further step from starting (NextStep)."""
+    steps = work.status.steps.values()
+    begun = any(step.attempts or step.state in (StepState.DONE, StepState.SKIPPED) for step in steps)
+    return work.view.hold == HoldLevel.NEXT_STEP or (work.view.hold != "" and not begun)
 
 
-def _rung_chosen(work: Work) -> bool:
-    """Decide on the act of this attempt. False when that changed the plan, or when there is none left."""
-    if work.current.action:
-        return True
-    rung = next_rung(work.repair)
-    tried = work.repair.status.step(Step.REPAIR).attempts
-    if rung is None and not tried and not (work.plan.step(Step.REPAIR) or work.step(Step.REPAIR)).ladder:
-        gate.to_validate(work, Outcome.REPAIRED, "this fault has no remedy of its own")
+def held(work: Work) -> bool:
+    if not stopped_by_hold(work):
         return False
-    if rung is None:
-        last = tried[-1].action if tried else "nothing"
-        gate.needs_people(work, Needs.REPAIR_FAILED, f"all remedies are used up (last: {last})")
-        return False
-    if rung.action == "ContactSupport":
-        gate.needs_people(work, Needs.CONTACT_SUPPORT, "the vendor's support has to be asked")
-        return False
-    plan = with_empty_node(work.plan, rung.action) if tried else work.plan
-    if plan is not work.plan:
-        work.repair.spec.plan = plan
-        first = first_undone(work)
-        work.current.attempt += 1
-        gate.go_to(work, first, plan.reason)
-        return False
-    work.current.action, work.current.args = rung.action, dict(rung.args)
+    message = f"{work.current.step} waits for a Hold to end: {work.view.hold_reason}"
+    work.wait_on(Phase.PENDING, WaitsFor.HOLD, message, work.current.waits_for == WaitsFor.HOLD)
     return True
 
 
@@ -161,10 +192,10 @@ def _no_slot(work: Work) -> bool:
         _set_condition(work, False)
         return False
     work.wants = wanted
-    if work.status.phase != Phase.WAITING_SLOT:
+    waiting = work.status.phase == Phase.WAITING_SLOT
+    if not waiting:
         work.current.since = rfc3339(work.now)
-    message = f"{work.current.step} waits for a slot ({wanted})"
-    work.wait(Phase.WAITING_SLOT, WaitsFor.SLOT, message, "Remind", work.now + SLOT_REMINDER)
+    work.wait_on(Phase.WAITING_SLOT, WaitsFor.SLOT, f"{work.current.step} waits for a slot ({wanted})", waiting)
     _set_condition(work, wanted == "Unavailable")
     return True
 
@@ -181,57 +212,6 @@ def _set_condition(work: Work, waiting: bool) -> None:
         reason = "LimitReached" if waiting else "Admitted"
         rest.append(Condition(type=kind, status=status, reason=reason, last_transition_time=rfc3339(work.now)))
         work.status.conditions = rest
-
-
-def _start(work: Work) -> None:
-    current, state = work.current, work.state(work.current.step)
-    state.state, state.started, state.finished = StepState.RUNNING, rfc3339(work.now), None
-    current.since = rfc3339(work.now)
-    if current.step == Step.VALIDATE:
-        current.args = _validation(work)
-    known = ACTIONS.get(current.action)
-    phase = Phase.PARKED if current.step == Step.REPAIR and known is not None and known.parks else Phase.RUNNING
-    act = f" ({current.action})" if current.action else ""
-    work.wait(phase, _waits_for(current.step), f"{current.step}{act} runs", _on_deadline(work), work.now + _time(work))
-
-
-def _validation(work: Work) -> dict[str, str]:
-    """What Validate has to know: how long all must stay well, and which checks belong to it."""
-    settings = work.step(Step.VALIDATE)
-    args = {"soak": validation_times(work.plan, last_action(work))[1], "level": str(settings.level or 0)}
-    return args | ({"checks": ",".join(settings.checks)} if settings.checks else {})
-
-
-def _waits_for(step: str) -> str:
-    return {Step.DRAIN: WaitsFor.PODS, Step.REPAIR: WaitsFor.PROVIDER, Step.VALIDATE: WaitsFor.CHECKS}.get(
-        Step(step), ""
-    )
-
-
-def _on_deadline(work: Work) -> str:
-    if work.current.step == Step.DRAIN:
-        return work.step(Step.DRAIN).on_timeout or "Escalate"
-    return {Step.REPAIR: "NextRung", Step.VALIDATE: "NextRung"}.get(Step(work.current.step), "Escalate")
-
-
-def _time(work: Work) -> timedelta:
-    """How long the step may run."""
-    step, settings = work.current.step, work.step(work.current.step)
-    if step == Step.DRAIN:
-        return parse_duration(settings.timeout or "30m")
-    if step == Step.VALIDATE:
-        return parse_duration(validation_times(work.plan, last_action(work))[0])
-    if step == Step.REPAIR:
-        rung = next((r for r in settings.ladder if r.action == work.current.action), None)
-        known = ACTIONS.get(work.current.action)
-        default = known.timeout if known is not None else timedelta(minutes=15)
-        return parse_duration(rung.timeout) if rung is not None and rung.timeout else default
-    return QUARANTINE_TIME
-
-
-def last_action(work: Work) -> str:
-    attempts = work.repair.status.step(Step.REPAIR).attempts
-    return attempts[-1].action if attempts else ""
 
 
 def next_step(work: Work) -> None:

@@ -7,14 +7,13 @@ from datetime import datetime
 
 from sickbay.api import names
 from sickbay.api.core import Node
-from sickbay.api.duration import parse_duration
 from sickbay.api.hold import Hold
 from sickbay.api.markers import leaving_by
 from sickbay.api.node_repair import NodeRepair
 from sickbay.api.repair_pool import RepairPool
-from sickbay.api.words import Outcome, Phase
-from sickbay.clock import parse_time
+from sickbay.api.words import Phase
 from sickbay.decide.faults import Active
+from sickbay.decide.memory import kept_back
 
 
 def excused(
@@ -26,12 +25,9 @@ def excused(
     mine = [r for r in repairs if r.spec.node.uid == node.uid]
     if any(r.status.phase in (Phase.PARKED, Phase.NEEDS_HUMAN) for r in mine):
         return True
-    return lead is not None and any(_cancelled(r, lead, pool, now) for r in mine)
+    return lead is not None and any(_cancelled(r, lead, node, pool, now) for r in mine)
 
 
-def _cancelled(repair: NodeRepair, lead: Active, pool: RepairPool, now: datetime) -> bool:
-    if repair.status.outcome not in (Outcome.CANCELLED_BY_PERSON, Outcome.DENIED) or not repair.status.ended_at:
-        return False
-    known = next((f for f in repair.spec.faults if f.type == lead.name), None)
-    same = known is not None and known.source.id == lead.identity
-    return same and now < parse_time(repair.status.ended_at) + parse_duration(pool.spec.cancel_hold)
+def _cancelled(repair: NodeRepair, lead: Active, node: Node, pool: RepairPool, now: datetime) -> bool:
+    until = kept_back(repair, lead, node, pool)
+    return until is not None and now < until

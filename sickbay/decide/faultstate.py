@@ -16,19 +16,20 @@ from sickbay.api.node_repair import Attempt, FaultSource, NodeRepair, RepairFaul
 from sickbay.clock import parse_time, rfc3339
 from sickbay.decide.actionable import wants_repair
 from sickbay.decide.faults import Active, Evidence, Proofs, evidence, hidden
+from sickbay.decide.hand import untouched
 from sickbay.decide.work import Work
 
 MAX_FAULTS = 16
 MAX_EVIDENCE = 8
 
 
-def new_fault(active: Active, boot_id: str, now: datetime) -> RepairFault:
-    """The record of a fault at first sight."""
+def new_fault(active: Active, boot_id: str, since: datetime, now: datetime) -> RepairFault:
+    """The record of a fault that we have seen since that moment without a break."""
     return RepairFault(
         type=active.name,
         devices=list(active.devices)[:32],
         source=FaultSource(kind="Condition" if active.since else "Expression", id=active.identity),
-        first_seen=rfc3339(now),
+        first_seen=rfc3339(since),
         last_seen=rfc3339(now),
         boot_id=boot_id,
         evidence=[text[:512] for text in (active.message or active.reason,) if text],
@@ -36,18 +37,21 @@ def new_fault(active: Active, boot_id: str, now: datetime) -> RepairFault:
 
 
 def refresh(work: Work) -> None:
-    """Judge every recorded fault against the node, and add those that are new and ask for a repair."""
+    """Judge every recorded fault against the node, and add those that are new and may be treated now."""
     present = {active.name: active for active in work.view.active}
     faults = work.repair.spec.faults
     for fault in faults:
-        _judge(work, fault, present.get(fault.type), work.view.types.get(fault.type))
-    known = {fault.type for fault in faults}
+        judge(work, fault, present.get(fault.type), work.view.types.get(fault.type))
+    known, joins = {fault.type for fault in faults}, work.view.joins
     for active in work.view.active:
-        if active.name not in known and len(faults) < MAX_FAULTS and wants_repair(active.type):
-            faults.append(new_fault(active, work.node.boot_id, work.now))
+        fresh = active.name not in known and len(faults) < MAX_FAULTS
+        if fresh and wants_repair(active.type) and (joins is None or active.name in joins):
+            since = work.view.seen.get(active.name, work.now)
+            faults.append(new_fault(active, work.node.boot_id, since, work.now))
 
 
-def _judge(work: Work, fault: RepairFault, active: Active | None, known: FaultType | None) -> None:
+def judge(work: Work, fault: RepairFault, active: Active | None, known: FaultType | None) -> None:
+    """Bring one recorded fault up to date. `active` is its present match, `known` its type; None when there is none."""
     if known is None:
         return  # the type is gone or broken: nobody can say that the fault is over
     now = rfc3339(work.now)
@@ -56,6 +60,8 @@ def _judge(work: Work, fault: RepairFault, active: Active | None, known: FaultTy
     gone = parse_time(fault.gone_since) if fault.gone_since and active is None else None
     verdict = evidence(known, _last_seen(fault), gone, work.node, active, _proofs(work.repair, fault), work.now)
     if verdict is Evidence.PRESENT and active is not None:
+        if fault.gone_since is not None and untouched(work.repair):
+            fault.first_seen = now  # its `for` begins anew
         if fault.source.id != active.identity or fault.gone_since is not None:
             # A new occurrence. A condition that merely still stands after a reboot is none: its boot is the old one.
             fault.source.id, fault.last_seen = active.identity, now

@@ -16,18 +16,21 @@ from sickbay.decide.endings import cancel, withdraw
 from sickbay.decide.plan import gate_of
 from sickbay.decide.work import Work
 
-REMIND_AT_MOST = timedelta(hours=24)
+REMIND_EVERY, REMIND_AT_MOST = timedelta(hours=4), timedelta(hours=24)
+"""Between two reminders of a call for people: as the default gate says, and at most."""
 
 
 def passed(work: Work) -> bool:
     """True when the gate of the current step is open (or there is none). Otherwise the work says what it waits for."""
     current = work.current
     gate = gate_of(work.step(current.step), current.action)
-    state = work.state(current.step)
-    if gate is None or gate.by == ApprovalBy.JOBS or state.approved_attempt == current.attempt:
+    if gate is None or gate.by == ApprovalBy.JOBS:
         return True  # no job asks for a checkpoint while no job loop runs: the jobs' part is answered
     inquiry = _inquiry(work, gate)
-    match answer(work.node, inquiry, work.plan.approval_prefix):
+    given = answer(work.node, inquiry, work.plan.approval_prefix)
+    if work.state(current.step).approved_attempt == current.attempt and given != Answer.DENIED:
+        return True
+    match given:
         case Answer.APPROVED:
             _open(work)
             return True
@@ -177,12 +180,25 @@ def go_to(work: Work, step: str, message: str = "") -> None:
     work.status.message = message
 
 
-def needs_people(work: Work, needs: Needs, message: str) -> None:
+def needs_people(work: Work, needs: str, message: str) -> None:
     """Hand over to people. The node stays as it is; they are reminded until they act."""
-    status = work.status
+    status, current = work.status, work.current
     first = status.phase != Phase.NEEDS_HUMAN or status.needs != needs
+    deadline = work.moment(current.deadline)
+    reminded = not first and deadline <= work.now
+    if first or reminded:
+        deadline = work.now + _reminder_every(work)
     status.needs = needs
-    work.wait(Phase.NEEDS_HUMAN, WaitsFor.PEOPLE, message, "Remind", work.now + timedelta(hours=4))
+    work.wait(Phase.NEEDS_HUMAN, WaitsFor.PEOPLE, message, "Remind", deadline)
     if first:
-        work.current.since = rfc3339(work.now)
-        work.note(f"{work.current.step}NeedsHuman", f"{needs}: {message}", warning=True)
+        current.since = rfc3339(work.now)
+        work.note(f"{current.step}NeedsHuman", f"{needs}: {message}", warning=True)
+    elif reminded:
+        work.note(f"{current.step}NeedsHuman", f"still waiting for people: {needs}: {message}", warning=True)
+
+
+def _reminder_every(work: Work) -> timedelta:
+    """The last interval of the step's gate, repeated; at most a day."""
+    gate = gate_of(work.step(work.current.step), work.current.action)
+    last = [parse_duration(text) for text in gate.reminders[-1:]] if gate is not None else []
+    return min(last[0], REMIND_AT_MOST) if last and last[0] > timedelta(0) else REMIND_EVERY

@@ -28,17 +28,31 @@ def read_mark(node: Node) -> Mark | None:
         return None
 
 
+def marked(repair: NodeRepair, node: Node) -> bool:
+    """True when the node carries the mark of this repair."""
+    mark = read_mark(node)
+    return mark is not None and mark.uid == repair.metadata.uid
+
+
 def node_lost(repair: NodeRepair, node: Node | None) -> bool:
     """True when the node of the incident is no more. One of the same name with another UID is another node."""
     return node is None or (bool(repair.spec.node.uid) and node.uid != repair.spec.node.uid)
 
 
 def holds_node(repair: NodeRepair) -> bool:
-    """True from the moment our marks may stand on the node until Unquarantine has taken them away."""
+    """True from the moment our marks may stand on the node until Unquarantine has taken them away.
+
+    A Quarantine that failed may have written them before it did.
+    """
     steps = repair.status.steps
     quarantine, back = steps.get("Quarantine"), steps.get("Unquarantine")
-    begun = quarantine is not None and quarantine.state in (StepState.RUNNING, StepState.DONE)
+    begun = quarantine is not None and quarantine.state in (StepState.RUNNING, StepState.DONE, StepState.FAILED)
     return begun and not (back is not None and back.state == StepState.DONE)
+
+
+def untouched(repair: NodeRepair) -> bool:
+    """True until the first step of the repair has begun."""
+    return not any(step.attempts or step.started for step in repair.status.steps.values())
 
 
 def persons_hand(repair: NodeRepair, node: Node) -> str:

@@ -9,19 +9,22 @@ from datetime import UTC, datetime, timedelta
 from sickbay.api import names, objectnames
 from sickbay.api.core import Node
 from sickbay.api.duration import parse_duration
-from sickbay.api.fault_type import Rung
+from sickbay.api.fault_type import FaultType
 from sickbay.api.markers import leaving_by
 from sickbay.api.meta import ObjectMeta
-from sickbay.api.node_repair import NodeRepair, NodeRepairSpec, Ref, RepairFault, RepairNode, RuleRef
+from sickbay.api.node_repair import NodeRepair, NodeRepairSpec, Plan, Ref, RepairNode, RuleRef
 from sickbay.api.repair_pool import RepairPool
 from sickbay.api.repair_rule import RepairRule, RuleEntry
-from sickbay.api.words import BudgetThen, Mode, Outcome
+from sickbay.api.words import Mode, Outcome, Step
 from sickbay.clock import parse_time
+from sickbay.decide import budget
 from sickbay.decide import plan as planning
 from sickbay.decide.actionable import wants_repair
 from sickbay.decide.arbitration import ordered
 from sickbay.decide.faults import Active
 from sickbay.decide.faultstate import MAX_FAULTS, new_fault
+from sickbay.decide.hand import holds_node
+from sickbay.decide.memory import kept_back
 
 PENDING_AT = timedelta(minutes=2)
 """A longer `for` opens the repair at first sight, as the timer that survives restarts (api.md)."""
@@ -60,29 +63,92 @@ def open_repair(
     if refusal:
         return Opening(why=refusal)
     history = [r for r in past if r.spec.node.uid == node.uid]
+    if any(r.status.outcome == Outcome.LEFT_QUARANTINED and holds_node(r) for r in history):
+        return Opening(why="an ended repair has left it in quarantine, until a person uncordons it")
+    wanted, again = candidates(node, active, pool, rule, history, seen, now)
+    if not wanted:
+        return Opening(why="no active fault asks for a repair now", again=again)
+    if not prefix:
+        name = rule.metadata.name
+        return Opening(why=f"approvalPrefix {rule.spec.approval_prefix!r} of rule {name} is not configured")
+    chosen = _chosen(wanted, pool, seen, now)
+    lead, entry = chosen[0]
+    plan = budget.planned(lead, pool, entry, prefix, history, now)
+    if any(kept_back(repair, lead, node, pool) is not None for repair in history):
+        plan = _asked_again(plan)
+    faults = [fault for fault, _ in chosen]
+    return Opening(repair=_repair(node, faults, entry, pool, rule, plan, seen, catalogue, now, next_name(node, past)))
+
+
+def _chosen(
+    wanted: list[tuple[Active, RuleEntry]], pool: RepairPool, seen: Mapping[str, datetime], now: datetime
+) -> list[tuple[Active, RuleEntry]]:
+    """The faults of the new repair, the leading one first.
+
+    One that is only observed, or whose `for` is not over yet, neither leads nor delays one that can be treated now.
+    """
+    acting = [each for each in wanted if not observes(pool, each[0])] or wanted
+    return sorted(acting, key=lambda each: not _lasts(each[0], seen, now))
+
+
+def _lasts(fault: Active, seen: Mapping[str, datetime], now: datetime) -> bool:
+    """The fault has been seen for the `for` of its type."""
+    return seen.get(fault.name, now) + parse_duration(fault.type.spec.for_ or "0s") <= now
+
+
+def candidates(
+    node: Node,
+    active: Iterable[Active],
+    pool: RepairPool,
+    rule: RepairRule,
+    history: list[NodeRepair],
+    seen: Mapping[str, datetime],
+    now: datetime,
+) -> tuple[list[tuple[Active, RuleEntry]], datetime | None]:
+    """The faults that may be treated now with their entries of the rule, the leading one first.
+
+    And when the next of the others may be; None when none will by time alone.
+    """
     wanted: list[tuple[Active, RuleEntry]] = []
     again: datetime | None = None
     for candidate in ordered(active):
         entry = planning.matching_entry(rule, candidate.name, candidate.type)
         if entry is None or not wants_repair(candidate.type):
             continue
-        due = _due(candidate, seen.get(candidate.name, now), history, pool, node, now)
+        due = _due(candidate, seen.get(candidate.name, now), history, pool, node)
         if due is not None and due > now:
             again = due if again is None else min(again, due)
             continue
         wanted.append((candidate, entry))
-    if not wanted:
-        return Opening(why="no active fault asks for a repair now", again=again)
-    if not prefix:
-        name = rule.metadata.name
-        return Opening(why=f"approvalPrefix {rule.spec.approval_prefix!r} of rule {name} is not configured")
-    lead, entry = wanted[0]
-    made = _repair(node, [a for a, _ in wanted], lead, entry, pool, rule, prefix, catalogue, now, next_name(node, past))
-    spent = _budget_spent(history, pool, now)
-    if spent:
-        made.spec.plan = planning.build(lead, pool, entry, prefix, ladder=_offender_ladder(pool))
-        made.spec.plan.reason = spent
-    return Opening(repair=made)
+    return wanted, again
+
+
+def joining(
+    node: Node,
+    active: Iterable[Active],
+    pool: RepairPool,
+    rule: RepairRule,
+    history: list[NodeRepair],
+    seen: Mapping[str, datetime],
+    now: datetime,
+) -> tuple[frozenset[str], frozenset[str]]:
+    """Faults that may join an open repair now: those that are acted on, and those that are only observed.
+
+    A fault with a long `for` opens a repair of its own at first sight, as its timer, but joins another one only when
+    its time is over.
+    """
+    wanted, _ = candidates(node, active, pool, rule, history, seen, now)
+    ready = [fault for fault, _ in wanted if _lasts(fault, seen, now)]
+    observed = frozenset(fault.name for fault in ready if observes(pool, fault))
+    return frozenset(fault.name for fault in ready) - observed, observed
+
+
+def _asked_again(plan: Plan) -> Plan:
+    """What a person stopped is begun again only with a person's word."""
+    for step in plan.steps[:1]:
+        if step.approval is None and step.step != Step.VALIDATE:
+            step.approval = planning.PEOPLE_GATE
+    return plan
 
 
 def hands_off(node: Node, pool: RepairPool) -> str:
@@ -98,79 +164,49 @@ def hands_off(node: Node, pool: RepairPool) -> str:
 
 
 def _due(
-    active: Active, seen_since: datetime, history: list[NodeRepair], pool: RepairPool, node: Node, now: datetime
+    active: Active, seen_since: datetime, history: list[NodeRepair], pool: RepairPool, node: Node
 ) -> datetime | None:
     """When this fault may open a repair: None = now."""
-    due: datetime | None = None
-    again: datetime | None
     hold = parse_duration(active.type.spec.for_ or "0s")
-    if timedelta(0) < hold <= PENDING_AT:
-        due = seen_since + hold
-    for repair in history:
-        known = next((f for f in repair.spec.faults if f.type == active.name), None)
-        if not repair.ended or not repair.status.ended_at or known is None:
-            continue
-        ended = parse_time(repair.status.ended_at)
-        again = _again(repair, active, known, ended, history, pool, node)
-        due = again if due is None or (again is not None and again > due) else due
-    cooldown = parse_duration(pool.spec.budgets.per_node.cooldown)
-    ends: list[datetime] = [parse_time(r.status.ended_at) for r in history if r.status.ended_at and _acted(r)]
+    waits = [seen_since + hold] if timedelta(0) < hold <= PENDING_AT else []
+    waits += [at for r in history if r.ended and (at := _again(r, active, history, pool, node)) is not None]
+    cooldown, ends = parse_duration(pool.spec.budgets.per_node.cooldown), budget.ends(history)
     if cooldown and ends:
-        rested: datetime = max(ends) + cooldown
-        due = rested if due is None else max(due, rested)
-    return due
+        waits.append(max(ends) + cooldown)
+    return max(waits, default=None)
 
 
 def _again(
-    repair: NodeRepair,
-    active: Active,
-    known: RepairFault,
-    ended: datetime,
-    history: list[NodeRepair],
-    pool: RepairPool,
-    node: Node,
+    repair: NodeRepair, active: Active, history: list[NodeRepair], pool: RepairPool, node: Node
 ) -> datetime | None:
     """What an ended repair of the same fault says about opening another one."""
-    returned = active.identity != known.source.id
-    outcome = repair.status.outcome
-    if outcome in (Outcome.CANCELLED_BY_PERSON, Outcome.DENIED):
-        boot_id = known.boot_id or repair.spec.node.boot_id
-        same = not returned and (not boot_id or boot_id == node.boot_id)
-        return ended + parse_duration(pool.spec.cancel_hold) if same else None
+    known = next((f for f in repair.spec.faults if f.type == active.name), None)
+    if known is None or not repair.status.ended_at:
+        return None
+    outcome, same = repair.status.outcome, active.identity == known.source.id and active.since is not None
     if outcome == Outcome.GAVE_UP:
-        tries = sum(1 for r in history if r.status.outcome == Outcome.GAVE_UP)
-        return ended + min(ROLLED_BACK_FIRST * (1 << min(10, max(0, tries - 1))), ROLLED_BACK_MOST)
-    if outcome in (Outcome.REPAIRED, Outcome.SELF_RECOVERED) and not returned and active.since is not None:
+        pause = ROLLED_BACK_FIRST * (1 << min(10, max(0, _given_up(active.name, history) - 1)))
+        return parse_time(repair.status.ended_at) + min(pause, ROLLED_BACK_MOST)
+    if outcome in (Outcome.REPAIRED, Outcome.SELF_RECOVERED) and same and known.cleared_at is not None:
         return NEVER  # this very evidence was judged and cleared
-    return None
+    return kept_back(repair, active, node, pool)
 
 
-def _acted(repair: NodeRepair) -> bool:
-    return bool(repair.status.step("Repair").attempts)
-
-
-def _budget_spent(history: list[NodeRepair], pool: RepairPool, now: datetime) -> str:
-    budget = pool.spec.budgets.per_node
-    since = now - parse_duration(budget.window)
-    used = sum(1 for r in history if r.status.ended_at and _acted(r) and parse_time(r.status.ended_at) >= since)
-    if used < budget.repairs:
-        return ""
-    return f"repeat offender: {used} repairs within {budget.window} (budgets.perNode), so {pool.spec.budgets.then}"
-
-
-def _offender_ladder(pool: RepairPool) -> list[Rung]:
-    """RepairHardware, or nothing at all: the node is quarantined and people are told."""
-    return [Rung(action="RepairHardware")] if pool.spec.budgets.then == BudgetThen.REPAIR_HARDWARE else []
+def _given_up(fault: str, history: list[NodeRepair]) -> int:
+    """How often in a row repairs of this fault were rolled back, up to the last one."""
+    ended = sorted((r for r in history if r.ended and r.status.ended_at), key=lambda r: r.status.ended_at or "")
+    mine = [r for r in ended if any(f.type == fault for f in r.spec.faults)]
+    return next((n for n, r in enumerate(reversed(mine)) if r.status.outcome != Outcome.GAVE_UP), len(mine))
 
 
 def _repair(
     node: Node,
     faults: list[Active],
-    lead: Active,
     entry: RuleEntry,
     pool: RepairPool,
     rule: RepairRule,
-    prefix: str,
+    plan: Plan,
+    seen: Mapping[str, datetime],
     catalogue: str,
     now: datetime,
     name: str,
@@ -183,8 +219,8 @@ def _repair(
             name=rule.metadata.name, uid=rule.metadata.uid, generation=rule.metadata.generation, entry=entry.name
         ),
         catalogue=catalogue,
-        faults=[new_fault(a, node.boot_id, now) for a in faults[:MAX_FAULTS]],
-        plan=planning.build(lead, pool, entry, prefix),
+        faults=[new_fault(a, node.boot_id, seen.get(a.name, now), now) for a in faults[:MAX_FAULTS]],
+        plan=plan,
     )
     return NodeRepair(metadata=ObjectMeta(name=name, finalizers=[names.FINALIZER]), spec=spec)
 
@@ -198,8 +234,14 @@ def next_name(node: Node, past: Iterable[NodeRepair]) -> str:
 
 def observes(pool: RepairPool, lead: Active) -> bool:
     """True when the pool only observes this fault: its override, the first that matches, or the pool's mode."""
-    spec = lead.type.spec
-    for override in pool.spec.overrides:
-        if override.faults.matches(lead.name, spec.class_ or "", spec.severity or "", spec.labels or {}):
+    return observes_type(pool, lead.name, lead.type)
+
+
+def observes_type(pool: RepairPool, name: str, fault: FaultType | None) -> bool:
+    """The same by name; for a type that is no longer known the pool's mode decides."""
+    spec = fault.spec if fault is not None else None
+    for override in pool.spec.overrides if spec is not None else ():
+        assert spec is not None
+        if override.faults.matches(name, spec.class_ or "", spec.severity or "", spec.labels or {}):
             return override.mode != Mode.ACT
     return pool.spec.mode != Mode.ACT

@@ -11,13 +11,13 @@ from collections.abc import Mapping
 import msgspec
 
 from sickbay.api import names
-from sickbay.api.actions import ACTIONS, needs_empty_node
+from sickbay.api.actions import ACTIONS, NO_NODE_REPAIR, needs_empty_node
 from sickbay.api.duration import format_duration
 from sickbay.api.fault_type import FaultType, Rung
 from sickbay.api.node_repair import Plan, PlanStep
 from sickbay.api.repair_pool import RepairPool
 from sickbay.api.repair_rule import Approval, DrainOptions, ProcedureStep, RepairRule, RuleEntry
-from sickbay.api.words import Step
+from sickbay.api.words import ApprovalBy, DrainScope, Step
 from sickbay.decide.faults import Active
 
 ORDER = tuple(str(step) for step in Step)
@@ -50,6 +50,8 @@ def build(
         _step(s.resolved(), fault, pool, rungs) for s in sorted(entry.procedure, key=lambda s: ORDER.index(s.step))
     ]
     steps = _with_validation(steps, fault)
+    if rungs:
+        steps = [_drained_in_full(s, rungs[0].action) for s in steps]
     return Plan(
         generation=generation,
         reason=f"{active.name} matches entry {entry.name}",
@@ -62,9 +64,8 @@ def build(
 
 def _ladder(fault: FaultType, entry: RuleEntry) -> list[Rung]:
     repair = entry.step(Step.REPAIR)
-    if repair is not None and repair.action:
-        return [Rung(action=repair.action)]
-    return [r for r in fault.spec.remedy or [] if r.action not in ("None", "RestartApplication")]
+    given = [Rung(action=repair.action)] if repair is not None and repair.action else fault.spec.remedy or []
+    return [rung for rung in given if rung.action not in NO_NODE_REPAIR]
 
 
 def _step(step: ProcedureStep, fault: FaultType, pool: RepairPool, rungs: list[Rung]) -> PlanStep:
@@ -92,16 +93,19 @@ def _step(step: ProcedureStep, fault: FaultType, pool: RepairPool, rungs: list[R
 
 def gate_of(step: PlanStep, action: str) -> Approval | None:
     """The gate before a step, for the act it is about to do."""
-    if step.approval is not None:
-        return step.approval
     known = ACTIONS.get(action)
-    return PEOPLE_GATE if step.gate_irreversible and known is not None and known.asks_first else None
+    asks_people = step.gate_irreversible and known is not None and known.asks_first
+    if step.approval is None:
+        return PEOPLE_GATE if asks_people else None
+    if asks_people and step.approval.by == ApprovalBy.JOBS:
+        return msgspec.structs.replace(step.approval, by=ApprovalBy.PEOPLE_AND_JOBS.value)
+    return step.approval
 
 
 def _with_validation(steps: list[PlanStep], fault: FaultType) -> list[PlanStep]:
-    """Validate is implied before Unquarantine and wherever Quarantine was done and a Repair follows."""
+    """Validate is implied before Unquarantine, and after every Repair: only what is proven counts as repaired."""
     found = {s.step for s in steps}
-    implied = Step.UNQUARANTINE in found or (Step.QUARANTINE in found and Step.REPAIR in found)
+    implied = Step.UNQUARANTINE in found or Step.REPAIR in found
     if Step.VALIDATE not in found and implied:
         steps = [*steps, PlanStep(step=Step.VALIDATE)]
     steps = sorted(steps, key=lambda s: ORDER.index(s.step))
@@ -115,15 +119,47 @@ def _with_validation(steps: list[PlanStep], fault: FaultType) -> list[PlanStep]:
     return steps
 
 
-def with_empty_node(plan: Plan, action: str) -> Plan:
-    """The plan with Quarantine and Drain before a node-wide act that a ladder has climbed to.
+def with_empty_node(plan: Plan, action: str, climbed: bool = True) -> Plan:
+    """The plan with a full Quarantine and Drain before a node-wide act.
 
-    Steps that the rule does not have get a gate by People: the owner never said that the node may be emptied.
+    Steps that the rule does not have are added where a ladder has climbed to the act, behind a gate by People: the
+    owner never said that the node may be emptied. (Before a first rung execute waits until the node is empty.)
     """
-    found = {s.step for s in plan.steps}
-    if not needs_empty_node(action) or {Step.QUARANTINE, Step.DRAIN} <= found:
+    steps = [_drained_in_full(s, action) for s in plan.steps]
+    added = _missing(plan, action) if climbed else []
+    if not added and steps == plan.steps:
         return plan
-    added = []
+    steps = sorted([*(_from_rung(s, action) for s in steps), *added], key=lambda s: ORDER.index(s.step))
+    return msgspec.structs.replace(
+        plan, generation=plan.generation + 1, steps=steps, reason=f"{action} needs the node empty"
+    )
+
+
+def _drained_in_full(step: PlanStep, action: str) -> PlanStep:
+    """A Drain of GPU pods alone is no drain for an act that takes the whole node down."""
+    options = step.options
+    if step.step != Step.DRAIN or options is None or options.scope == DrainScope.ALL or not _empties(action):
+        return step
+    return msgspec.structs.replace(step, options=msgspec.structs.replace(options, scope=DrainScope.ALL.value))
+
+
+def _empties(action: str) -> bool:
+    return action in ACTIONS and needs_empty_node(action)
+
+
+def quarantined_first(plan: Plan) -> Plan:
+    """The plan with a Quarantine before everything else, by People where the rule has none."""
+    if plan.step(Step.QUARANTINE) is not None:
+        return plan
+    return msgspec.structs.replace(plan, steps=[PlanStep(step=Step.QUARANTINE, approval=PEOPLE_GATE), *plan.steps])
+
+
+def _missing(plan: Plan, action: str) -> list[PlanStep]:
+    """The steps around a node-wide act that the plan does not have."""
+    found = {s.step for s in plan.steps}
+    added: list[PlanStep] = []
+    if not _empties(action) or {Step.QUARANTINE, Step.DRAIN} <= found:
+        return added
     if Step.QUARANTINE not in found:
         added.append(PlanStep(step=Step.QUARANTINE, approval=PEOPLE_GATE))
     if Step.DRAIN not in found:
@@ -136,10 +172,7 @@ def with_empty_node(plan: Plan, action: str) -> Plan:
     for name in (Step.VALIDATE, Step.UNQUARANTINE):
         if name not in found and Step.QUARANTINE not in found:
             added.append(PlanStep(step=name))
-    steps = sorted([*(_from_rung(s, action) for s in plan.steps), *added], key=lambda s: ORDER.index(s.step))
-    return msgspec.structs.replace(
-        plan, generation=plan.generation + 1, steps=steps, reason=f"{action} needs the node empty"
-    )
+    return added
 
 
 def _from_rung(step: PlanStep, action: str) -> PlanStep:

@@ -15,7 +15,7 @@ def take_over(work: Work, plan: Plan, lead: str, why: str) -> None:
     plan.steps = _merged(work, plan)
     plan.generation = work.plan.generation + 1
     work.repair.spec.plan = plan
-    work.status.outcome = ""
+    work.status.outcome = work.status.needs = ""
     work.current.attempt += 1
     for name in (Step.REPAIR, Step.VALIDATE):
         work.state(name).state = StepState.WAITING

@@ -2,26 +2,37 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
+
 from sickbay.api import names
+from sickbay.api.node_repair import RepairFault
 from sickbay.api.words import DrainTimeout, Needs, Outcome, Phase, ReportState, Step, StepState, WaitsFor
 from sickbay.clock import rfc3339
-from sickbay.decide import entering, faultstate, gate
+from sickbay.decide import entering, faultstate, gate, starting
 from sickbay.decide.arbitration import strength
 from sickbay.decide.endings import cancel, withdraw
+from sickbay.decide.hand import marked
 from sickbay.decide.ladder import next_rung
 from sickbay.decide.replan import first_undone, take_over
-from sickbay.decide.work import Work
+from sickbay.decide.work import REMIND, Work
+
+REPAIR_SLACK = timedelta(minutes=1)
+"""Execute reports the end of an act at its deadline; decide waits this much longer for it."""
+STARTS = (Step.QUARANTINE, Step.DRAIN, Step.REPAIR)
+"""Steps that a Hold of level NextStep keeps from starting; the way back into service always flows."""
 
 
 def watch(work: Work) -> None:
     """Follow the running step to its end."""
     report, step = work.report(), work.current.step
-    if report is not None and report.state == ReportState.DONE:
+    if report is not None and report.state == ReportState.DONE and _visible(work):
         return _done(work)
-    if report is not None and report.state == ReportState.FAILED:
-        return _failed(work, report.message or f"{step} failed")
-    if report is not None and report.state == ReportState.UNKNOWN:
+    if report is not None and report.state == ReportState.UNKNOWN and step == Step.REPAIR:
         return _unknown(work, report.message)
+    if report is not None and report.state in (ReportState.FAILED, ReportState.UNKNOWN):
+        return _failed(work, report.message or f"{step} failed")
+    if _kept_from_acting(work):
+        return None
     if step == Step.DRAIN and _left_alone(work):
         return None
     if step == Step.VALIDATE and _new_fault(work):
@@ -31,11 +42,36 @@ def watch(work: Work) -> None:
     if work.status.phase == Phase.PARKED and faultstate.all_clear(work.repair):
         return _done(work)
     deadline = work.moment(work.current.deadline)
-    due = deadline + entering.REPAIR_SLACK if step in (Step.REPAIR, Step.VALIDATE) else deadline
+    due = deadline + REPAIR_SLACK if step in (Step.REPAIR, Step.VALIDATE) else deadline
     if work.now >= due:
         return _late(work)
     work.wake(due)
     return None
+
+
+def _visible(work: Work) -> bool:
+    """A cordon counts as done once we see it ourselves: a reader behind it would take it for a person's uncordon."""
+    return work.current.step != Step.QUARANTINE or marked(work.repair, work.node)
+
+
+def _kept_from_acting(work: Work) -> bool:
+    """True while something keeps execute from claiming the step.
+
+    Nothing has happened yet, so nothing can have failed: the wait uses up neither the step's time nor an attempt.
+    """
+    current, state = work.current, work.state(work.current.step)
+    if work.report() is None:
+        if current.step in STARTS and entering.stopped_by_hold(work):
+            state.state = StepState.WAITING
+            return entering.held(work)
+        report = state.report
+        if report.waits_for and (report.attempt, report.plan_generation) == (current.attempt, work.plan.generation):
+            message = report.message or f"{current.step} waits for {report.waits_for}"
+            work.wait_on(Phase.RUNNING, report.waits_for, message, current.waits_for == report.waits_for)
+            return True
+    if current.on_deadline == REMIND:
+        starting.run(work)  # the way is free now, and the step's time begins
+    return False
 
 
 def _left_alone(work: Work) -> bool:
@@ -50,22 +86,29 @@ def _left_alone(work: Work) -> bool:
 
 def _new_fault(work: Work) -> bool:
     """A repairable fault that has turned up since the last act: this validation cannot pass, so do not sit it out."""
-    begun = work.moment(work.state(Step.VALIDATE).started)
-    attempts = work.repair.status.step(Step.REPAIR).attempts
-    acted = work.moment(attempts[-1].ended) if attempts else begun
     recorded = {f.type: f for f in work.repair.spec.faults}
     for active in work.view.active:
         fault = recorded.get(active.name)
-        if fault is None or fault.cleared_at is not None or strength(active.type) == 0:
+        if fault is None or fault.cleared_at is not None or strength(active.type) == 0 or not _since_act(work, fault):
             continue
-        fresh = work.moment(fault.first_seen) > acted
-        plan = work.view.replan(active) if fresh else None
+        plan = work.view.replan(active)
         if plan is None:
             continue
-        work.close_attempt(StepState.FAILED)
+        work.close_attempt(StepState.CANCELLED)
         take_over(work, plan, active.name, f"{active.name} turned up")
         return True
     return False
+
+
+def _since_act(work: Work, fault: RepairFault) -> bool:
+    """The fault was first seen after the last act, or in the boot that this act brought about."""
+    seen = work.moment(fault.first_seen)
+    attempts = work.repair.status.step(Step.REPAIR).attempts
+    if not attempts:
+        return seen > work.moment(work.state(Step.VALIDATE).started)
+    last = attempts[-1]
+    in_new_boot = fault.boot_id != "" and fault.boot_id == last.proof.get("bootID")
+    return seen > work.moment(last.ended) or (in_new_boot and seen > work.moment(last.started))
 
 
 def _done(work: Work) -> None:
@@ -115,9 +158,12 @@ def _unknown(work: Work, message: str) -> None:
 
 def _late(work: Work) -> None:
     """The deadline of the step has passed without a report."""
-    step = work.current.step
+    step, report = work.current.step, work.report()
     if step == Step.DRAIN:
         return _drain_late(work)
+    cordoned = report is not None and report.state == ReportState.DONE
+    if step == Step.QUARANTINE and (cordoned or _visible(work)):
+        return _done(work)
     return _failed(work, f"{step} did not end in time: {work.status.message}")
 
 
@@ -132,6 +178,7 @@ def _drain_late(work: Work) -> None:
     if choice != DrainTimeout.CONTINUE:
         return _failed(work, message)
     work.close_attempt(StepState.FAILED)
+    withdraw(work)
     state.state, state.finished = StepState.SKIPPED, rfc3339(work.now)
     work.note(names.step_reason(Step.DRAIN, StepState.FAILED), f"{message}; going on as the rule says", warning=True)
     return entering.next_step(work)
@@ -140,6 +187,8 @@ def _drain_late(work: Work) -> None:
 def _not_well(work: Work, message: str) -> None:
     """Validate did not pass. After a repair the next rung follows; a fault that only seemed gone takes up its plan."""
     outcome = work.status.outcome
+    if outcome == Outcome.SELF_RECOVERED and faultstate.all_clear(work.repair):
+        return gate.needs_people(work, Needs.VALIDATION_FAILED, message)
     if outcome == Outcome.SELF_RECOVERED:
         work.status.outcome = ""
         work.current.attempt += 1

@@ -19,6 +19,11 @@ from sickbay.api.words import Phase, StepState
 from sickbay.clock import parse_time, rfc3339
 from sickbay.decide.faults import Active
 
+REMIND = "Remind"
+"""What happens at the deadline of a wait that only an outsider can end."""
+TOLD_AGAIN = timedelta(hours=24)
+"""How often people are told again of a wait whose end nobody can foresee (a slot, a Hold): at least this often."""
+
 
 @dataclass(frozen=True)
 class View:
@@ -37,8 +42,15 @@ class View:
     """Level of the strictest Hold on the node, "" for none."""
     hold_reason: str = ""
     observe: bool = False
-    prefix: str = ""
-    """Label prefix of the approval handshake under the repair's rule."""
+    acting: str = ""
+    """A fault of the node that would be acted on now, though this repair only observes; "" when there is none."""
+    hands_off: str = ""
+    """Why nothing may be started on the node, whatever is wrong with it (opt-out, another system takes it away)."""
+    joins: frozenset[str] | None = None
+    """Active faults that may join the repair: a rule matches them, in the repair's own mode, and neither their `for`
+    nor what a person decided keeps them back. None = all."""
+    seen: Mapping[str, datetime] = field(default_factory=dict)
+    """Since when each active fault has been seen without a break, by our own clock."""
     replan: Callable[[Active], Plan | None] = lambda _: None
     """The plan for another leading fault under the rules of now; None when no rule matches it."""
 
@@ -118,6 +130,18 @@ class Work:
         current.on_deadline = on_deadline
         current.deadline = rfc3339(deadline)
         self.wake(deadline)
+
+    def wait_on(self, phase: Phase, waits_for: str, message: str, going_on: bool) -> None:
+        """Stand here for as long as it takes; people are told again each time the deadline passes.
+
+        going_on  this very wait has begun before, so its deadline stands
+        """
+        current = self.current
+        known = parse_time(current.deadline) if current.deadline and going_on else None
+        if known is not None and known <= self.now:
+            self.note(f"{current.step}{StepState.WAITING}", message)
+        deadline = known if known is not None and known > self.now else self.now + TOLD_AGAIN
+        self.wait(phase, waits_for, message, REMIND, deadline)
 
     def wake(self, at: datetime) -> None:
         """Look again at this moment at the latest."""

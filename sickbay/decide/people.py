@@ -1,0 +1,80 @@
+"""NeedsHuman: what brings a repair out of it without a person's uncordon.
+
+a late approval opens the gate that timed out
+all faults are proven gone: Validate, or the end where nothing was done
+a fault whose proof was missing is there again: its plan goes on
+the fault that needed people is gone, another one is left: that one's plan
+"""
+
+from __future__ import annotations
+
+from sickbay.api.words import Needs, Phase, Step
+from sickbay.decide import entering, faultstate, gate
+from sickbay.decide.hand import holds_node
+from sickbay.decide.replan import take_over
+from sickbay.decide.work import Work
+
+
+def stand(work: Work) -> None:
+    """Look for a way on; else stay, and remind people when it is time."""
+    status = work.status
+    if status.needs == Needs.APPROVAL_TIMEOUT:
+        moved = _at_gate(work)
+    else:
+        moved = _cleared(work) or _back_again(work) or _another_leads(work)
+    if not moved:
+        gate.needs_people(work, status.needs, status.message)
+
+
+def _at_gate(work: Work) -> bool:
+    """A fault that is gone needs no approval; an approval that comes late is one all the same."""
+    status, current = work.status, work.current
+    if current.step in (Step.QUARANTINE, Step.DRAIN, Step.REPAIR) and faultstate.all_clear(work.repair):
+        entering.leave(work)
+        return True
+    if gate.passed(work):
+        status.phase, current.waits_for, current.deadline = Phase.PENDING, "", None
+        return True
+    return status.phase != Phase.NEEDS_HUMAN
+
+
+def _cleared(work: Work) -> bool:
+    """All faults are proven gone since people were called. Of what was gone before, Validate has already judged."""
+    repair = work.repair
+    if not faultstate.all_clear(repair):
+        return False
+    touched = holds_node(repair) or bool(repair.status.step(Step.REPAIR).attempts)
+    if not touched:
+        entering.leave(work)
+        return True
+    since = work.moment(work.current.since)
+    if not any(work.moment(fault.cleared_at) > since for fault in repair.spec.faults):
+        return False
+    work.status.needs = ""
+    work.current.attempt += 1
+    gate.go_to(work, Step.VALIDATE, "the faults are gone; the node is validated before it returns")
+    return True
+
+
+def _back_again(work: Work) -> bool:
+    """The plan was paused because a fault was no longer seen, without proof. Now it is seen again."""
+    repair = work.repair
+    if work.status.needs != Needs.CLEAR_PROOF_MISSING or faultstate.unproven(repair) or faultstate.all_clear(repair):
+        return False
+    work.status.needs = ""
+    work.status.phase, work.current.waits_for, work.current.deadline = Phase.PENDING, "", None
+    return True
+
+
+def _another_leads(work: Work) -> bool:
+    """The leading fault is gone and others are left: the state is always derived from what is still there."""
+    faults = work.repair.spec.faults
+    if work.status.needs == Needs.BUDGET_SPENT or not faults or faults[0].cleared_at is None:
+        return False
+    left = {fault.type for fault in faults if fault.cleared_at is None}
+    for active in work.view.active:
+        plan = work.view.replan(active) if active.name in left else None
+        if plan is not None:
+            take_over(work, plan, active.name, f"{faults[0].type} is gone")
+            return True
+    return False
