@@ -20,7 +20,7 @@ COMMANDS = {
     **{
         name: (_STEER, name) for name in ("approve", "deny", "hold", "release", "stop", "repair", "validate", "resolve")
     },
-    "catalogue": (_OFFLINE, "catalogue_command"),
+    "catalogue": ("sickbay.cli.ops.cataloguing", "catalogue_group"),
     "check": (_OFFLINE, "check"),
     "import": ("sickbay.cli.ops.importing", "import_group"),
     "agent": ("sickbay.cli.agent", "agent"),
