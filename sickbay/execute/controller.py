@@ -184,7 +184,6 @@ class ExecuteController:
         except NotLeading:
             return None
         except errors.Conflict:
-            self._shift.changed(repair)
             await self._refresh(repair)
             raise
 

@@ -103,11 +103,10 @@ class Shift:
             log.warning("not carried on", repair=repair.metadata.name, reason=str(reason))
         except guard.Stopped as stopped:
             return await self._stopped(repair, stopped)
+        except errors.ApiError:
+            self._permits.forget(repair.metadata.uid)  # it may be wrong by now
+            raise
         return None
-
-    def changed(self, repair: NodeRepair) -> None:
-        """A write met something newer than what was read: judge anew."""
-        self._permits.forget(repair.metadata.uid)
 
     async def _look(self, repair: NodeRepair, node: Node) -> float | None:
         if is_final(repair):
