@@ -38,7 +38,7 @@ def decode_lines(
 
 def _each(lines: Iterable[str], trust: Trust, stats: Stats) -> Iterator[Diagnosis]:
     for number, line in enumerate(lines, start=1):
-        _, finding = _judge(line, trust, stats)
+        _, finding = judge_line(line, trust, stats)
         yield Diagnosis(
             fault=finding.fault,
             device=finding.device,
@@ -51,7 +51,7 @@ def _each(lines: Iterable[str], trust: Trust, stats: Stats) -> Iterator[Diagnosi
 def _grouped(lines: Iterable[str], trust: Trust, stats: Stats) -> Iterator[Diagnosis]:
     assembler, grouper = Assembler(), Grouper()
     for number, line in enumerate(lines, start=1):
-        record, finding = _judge(line, trust, stats)
+        record, finding = judge_line(line, trust, stats)
         if record is None:
             continue
         finding, first = assembler.feed(record, finding, number)
@@ -62,8 +62,8 @@ def _grouped(lines: Iterable[str], trust: Trust, stats: Stats) -> Iterator[Diagn
 _NO_FINDING = Finding(None, "ignore")
 
 
-def _judge(line: str, trust: Trust, stats: Stats) -> tuple[Record | None, Finding]:
-    """The record is None for lines that no rule is interested in; they are not even parsed.
+def judge_line(line: str, trust: Trust, stats: Stats) -> tuple[Record | None, Finding]:
+    """Judge one line by itself. The record is None for lines that no rule is interested in; they are not even parsed.
 
     The journal may encode a message as numbers, so a JSON line is always parsed.
     """

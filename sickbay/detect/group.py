@@ -81,12 +81,32 @@ class _Group:
             entry.count += weight
 
 
+class AppErrors:
+    """Which process made which GPU report an application's error, to tell XID 109 that only follows from it."""
+
+    def __init__(self) -> None:
+        self._seen: OrderedDict[tuple[str, int], Moment] = OrderedDict()
+
+    def explain(self, finding: Finding, at: Moment) -> bool:
+        """Note an application's error; True for an XID 109 that such an error of its process explains."""
+        bus, pid = bus_of(finding.device), finding.pid
+        if pid is None:
+            return False
+        if finding.fault in _APP_ERRORS:
+            self._seen[bus, pid] = at
+            if len(self._seen) > _MAX_GROUPS:
+                self._seen.popitem(last=False)
+            return False
+        before = self._seen.get((bus, pid))
+        return finding.fault == "gpu.xid.109" and before is not None and before.until(at) < APP_LOOKBACK
+
+
 class Grouper:
     """Groups findings in the order of their lines. Keeps at most 4096 groups."""
 
     def __init__(self) -> None:
         self._groups: OrderedDict[tuple[str, str], _Group] = OrderedDict()
-        self._app_errors: OrderedDict[tuple[str, int], Moment] = OrderedDict()
+        self._app_errors = AppErrors()
         self._fed = 0
 
     def feed(self, finding: Finding, at: Moment, repeats: int = 0) -> list[Diagnosis]:
@@ -110,7 +130,7 @@ class Grouper:
             group = _Group(at, at)
             self._groups[key] = group
             self._groups.move_to_end(key)
-        group.softened = group.softened or self._explained(finding, at)
+        group.softened = group.softened or self._app_errors.explain(finding, at)
         group.add(finding, at, max(1, repeats))
         if len(self._groups) > _MAX_GROUPS:
             self._tell(self._groups.popitem(last=False)[1], None, out)
@@ -157,18 +177,6 @@ class Grouper:
         if unnamed is None or unnamed.told >= 0 or unnamed.last.until(at) > WINDOW or ("card", bus) in self._groups:
             return
         self._groups["card", bus] = self._groups.pop(("gpu", ""))
-
-    def _explained(self, finding: Finding, at: Moment) -> bool:
-        bus, pid = bus_of(finding.device), finding.pid
-        if pid is None:
-            return False
-        if finding.fault in _APP_ERRORS:
-            self._app_errors[bus, pid] = at
-            if len(self._app_errors) > _MAX_GROUPS:
-                self._app_errors.popitem(last=False)
-            return False
-        before = self._app_errors.get((bus, pid))
-        return finding.fault == "gpu.xid.109" and before is not None and before.until(at) < APP_LOOKBACK
 
 
 def _open_gpu(key: tuple[str, str], group: _Group, at: Moment) -> bool:

@@ -17,7 +17,7 @@ from sickbay.kube import errors
 from sickbay.kube.client import Client
 from sickbay.providers.base import Act, ActState, Ambiguous, Observation, Permanent, Transient
 
-SUPPORTED = frozenset({"RestartService", "ResetGPU", "RebootNode"})
+SUPPORTED = frozenset({"RestartService", "RestartDevicePlugin", "ResetGPU", "RebootNode"})
 
 STATES = {
     TaskPhase.PENDING: ActState.RUNNING,

@@ -25,6 +25,10 @@ class Host(Protocol):
         """Restart a system service and wait until it runs. Raises HostError."""
         ...
 
+    async def restart_device_plugin(self) -> Proof:
+        """Restart the device plug-in of the GPUs, so that it offers them anew. Raises HostError."""
+        ...
+
     async def holders(self, device: str) -> list[str]:
         """Processes that have the GPU open, as text for people. Raises HostError when that cannot be seen."""
         ...

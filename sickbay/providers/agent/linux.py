@@ -1,25 +1,21 @@
-"""A Linux host with systemd and NVIDIA's driver, as an agent with the host's namespaces sees it.
-
-Commands are argument lists, never a shell; each has a time-out. Inside a container they run through nsenter in the
-namespaces of the host's process 1, for which the pod needs `hostPID` and a privileged security context.
-"""
+"""A Linux host with systemd and NVIDIA's driver, as an agent with the host's namespaces sees it."""
 
 from __future__ import annotations
 
-import asyncio
 import re
 from collections.abc import Sequence
 from pathlib import Path
 
+from sickbay.providers.agent.commands import COMMAND_SECONDS, NSENTER, run
 from sickbay.providers.agent.host import HostError, Proof
 
-NSENTER = ("nsenter", "--target", "1", "--mount", "--uts", "--ipc", "--net", "--pid", "--")
-COMMAND_SECONDS = 60.0
 SERVICE_SECONDS = 240.0
 """A restart of the kubelet or containerd on a busy node takes up to a few minutes."""
 RESET_SECONDS = 300.0
-OUTPUT = 2000
-"""Characters of a command's output that are kept."""
+
+TOLERATED = ("nvidia-persiste",)
+"""Holders that do not stand in the way of a reset (names as in /proc/PID/comm, 15 characters): nvidia-persistenced lets
+go of a GPU when nvidia-smi asks it to."""
 
 _SERVICE = re.compile(r"[A-Za-z0-9][A-Za-z0-9:_.@-]{0,127}")
 _UUID = re.compile(r"GPU-[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
@@ -27,17 +23,19 @@ _INFORMATION = re.compile(r"^(GPU UUID|Device Minor):\s*(\S+)", re.MULTILINE)
 
 
 class LinuxHost:
-    """See the module. `services` are the only ones it restarts."""
+    """See the module. `services` are the only ones it restarts; `plugin` is part of the name of the device plug-in's
+    container."""
 
     def __init__(
         self,
         services: Sequence[str] = ("kubelet", "containerd", "nvidia-persistenced", "nvidia-fabricmanager"),
         in_container: bool = False,
         proc: Path = Path("/proc"),
+        plugin: str = "nvidia-device-plugin",
     ) -> None:
         self._services = tuple(services)
         self._prefix = NSENTER if in_container else ()
-        self._proc = proc
+        self._proc, self._plugin = proc, plugin
 
     def boot_id(self) -> str:
         return (self._proc / "sys/kernel/random/boot_id").read_text().strip()
@@ -57,12 +55,24 @@ class LinuxHost:
             raise HostError(f"{name} was not restarted: systemd still shows the same invocation")
         return {"service": name, "invocationID": after.get("InvocationID", ""), "state": "active"}
 
+    async def restart_device_plugin(self) -> Proof:
+        """Stop its container; the kubelet starts another one."""
+        listed = await self._run(["crictl", "ps", "--quiet", "--name", self._plugin], COMMAND_SECONDS)
+        containers = listed.split()
+        if not containers:
+            raise HostError(f"no container named {self._plugin} runs here")
+        for container in containers:
+            await self._run(["crictl", "stop", "--timeout=30", container], SERVICE_SECONDS)
+        return {"containers": ",".join(container[:13] for container in containers)}
+
     async def holders(self, device: str) -> list[str]:
         path = f"/dev/nvidia{self._minor(device)}"
         found = []
         for process in self._proc.iterdir():
             if process.name.isdigit() and self._has_open(process, path):
-                found.append(f"pid {process.name} ({self._name(process)})")
+                name = self._name(process)
+                if name not in TOLERATED:
+                    found.append(f"pid {process.name} ({name})")
         return sorted(found)
 
     async def reset_gpu(self, device: str) -> Proof:
@@ -100,23 +110,4 @@ class LinuxHost:
             return "?"
 
     async def _run(self, command: Sequence[str], seconds: float) -> str:
-        """Run a command and return what it printed. Raises HostError that names it."""
-        shown = " ".join(command)
-        try:
-            process = await asyncio.create_subprocess_exec(
-                *self._prefix, *command, stdin=asyncio.subprocess.DEVNULL,
-                stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.STDOUT,
-            )  # fmt: skip
-        except OSError as error:
-            raise HostError(f"{shown}: {error.strerror or error}") from None
-        try:
-            async with asyncio.timeout(seconds):
-                output, _ = await process.communicate()
-        except TimeoutError:
-            process.kill()
-            await process.wait()
-            raise HostError(f"{shown}: no end after {seconds:g} s") from None
-        text = output.decode("utf-8", "replace")[-OUTPUT:]
-        if process.returncode != 0:
-            raise HostError(f"{shown}: exit code {process.returncode}: {text.strip()[:300]}")
-        return text
+        return await run(command, seconds, self._prefix)

@@ -32,7 +32,7 @@ from sickbay.providers.agent.journal import Entry, Journal
 
 log = structlog.get_logger(__name__)
 
-ALLOWED = ("RebootNode", "RestartService", "ResetGPU")
+ALLOWED = ("RebootNode", "RestartService", "RestartDevicePlugin", "ResetGPU")
 """Acts an agent carries out unless it is configured to do fewer."""
 OPEN = (TaskPhase.PENDING, TaskPhase.ACCEPTED, TaskPhase.RUNNING)
 REBOOT_PATIENCE = timedelta(minutes=5)
@@ -49,7 +49,8 @@ class Refusal(Exception):
 
 
 class TaskRunner:
-    """See the module. `node_uid` gives the UID of this agent's Node, "" while it is not known."""
+    """See the module. `node_uid` gives the UID of this agent's Node, "" while it is not known; `done` is told of each
+    task that has ended well."""
 
     def __init__(
         self,
@@ -61,8 +62,9 @@ class TaskRunner:
         host: Host,
         journal: Journal,
         allowed: Collection[str] = ALLOWED,
+        done: Callable[[NodeTask], None] = lambda _: None,
     ) -> None:
-        self._client, self._clock = client, clock
+        self._client, self._clock, self._done = client, clock, done
         self._node, self._node_uid = node, node_uid
         self._host, self._journal, self._allowed = host, journal, allowed
         self._tasks: Informer[NodeTask] = Informer(
@@ -97,10 +99,10 @@ class TaskRunner:
     async def _begin(self, task: NodeTask) -> float | None:
         try:
             self._check(task)
+            blocked = await self._blocked(task)
         except Refusal as refusal:
             await self._write(task, refusal.phase, str(refusal))
             return None
-        blocked = await self._blocked(task)
         if blocked:
             await self._write(task, TaskPhase.ACCEPTED, blocked)
             return LOOK
@@ -131,7 +133,7 @@ class TaskRunner:
             try:
                 holders = await self._host.holders(device)
             except HostError as error:
-                return f"cannot see who uses {device}: {error}"
+                raise Refusal(TaskPhase.FAILED, f"cannot see who uses {device}: {error}") from None
             if holders:
                 return f"{device} is still in use by {', '.join(holders[:5])}"
         return ""
@@ -152,6 +154,7 @@ class TaskRunner:
             return LOOK  # the proof comes with the next boot
         done = msgspec.structs.replace(entry, outcome="Done", message=f"{entry.action} done", proof=proof)
         self._journal.write(done)
+        self._done(task)
         await self._write(task, TaskPhase.DONE, done.message, proof)
         return None
 
@@ -159,6 +162,7 @@ class TaskRunner:
         acts: dict[str, Callable[[NodeTask], Awaitable[Proof]]] = {
             "RebootNode": self._reboot,
             "RestartService": self._restart_service,
+            "RestartDevicePlugin": self._restart_device_plugin,
             "ResetGPU": self._reset_gpu,
         }
         act = acts.get(task.spec.action)
@@ -176,6 +180,9 @@ class TaskRunner:
             raise HostError("args.service is missing: the fault type's rung has to name the service")
         return await self._host.restart_service(name)
 
+    async def _restart_device_plugin(self, _: NodeTask) -> Proof:
+        return await self._host.restart_device_plugin()
+
     async def _reset_gpu(self, task: NodeTask) -> Proof:
         devices = _devices(task)
         if not devices:
@@ -189,6 +196,8 @@ class TaskRunner:
         """Report what the journal knows of a task that was begun before."""
         if entry.outcome:
             phase = TaskPhase.DONE if entry.outcome == "Done" else TaskPhase.FAILED
+            if phase == TaskPhase.DONE:
+                self._done(task)
             await self._write(task, phase, entry.message, entry.proof)
             return None
         boot = self._host.boot_id()

@@ -1,0 +1,186 @@
+"""What looks at the GPUs amount to: items raised and cleared, GPUs that are missing, a driver that hangs.
+
+An item that a look finds well is over at once where the driver latches it (the state itself is the proof), otherwise
+when what its `clearsBy` asks for has happened: a reset of that GPU, or a new boot.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from sickbay.api.core import Node
+from sickbay.api.words import ClearsBy
+from sickbay.clock import Clock
+from sickbay.detect import gpus, wording
+from sickbay.detect.devicemap import Device, address
+from sickbay.detect.finding import CLEAR
+from sickbay.detect.findings import Findings
+from sickbay.detect.gpus import GpuJudge, GpuReport, GpuStatus
+from sickbay.detect.group import bus_of
+from sickbay.detect.items import item
+from sickbay.detect.ledger import Mark
+from sickbay.detect.xid import recovery_finding
+
+RESOURCE = "nvidia.com/gpu"
+EXPECTED_LABEL = "gpu.count.expected"
+"""On the Node: how many GPUs it should have, for owners who know better than the bus."""
+ALLOCATABLE_LASTS = 300.0
+"""Seconds that fewer GPUs may be allocatable than there are: a device plug-in restarts (detection reference 5.6)."""
+
+_RECOVERY = "gpu.xid.154."
+_COUNT, _HANG, _VERSION = "gpu.count-mismatch", "gpu.driver-hang", "gpu.driver.version-mismatch"
+_BY_LOOK = frozenset({check.item for check in gpus.CHECKS} | {_COUNT, _HANG, _VERSION})
+_NEEDS_PROOF = (ClearsBy.RESET, ClearsBy.REBOOT)
+
+
+@dataclass(slots=True)
+class GpuWatch:
+    """See the module. `most` is the greatest number of GPUs ever seen on this Node."""
+
+    findings: Findings
+    clock: Clock
+    uptime: Callable[[], float]
+    node: Callable[[], Node | None]
+    judge: GpuJudge
+    most: int = 0
+    resets: frozenset[str] = frozenset()
+    """UUIDs of GPUs that were reset and not looked at since."""
+    clean: int = 0
+    """Looks in a row that saw everything and found no GPU missing or lost."""
+
+    def take(self, report: GpuReport) -> str:
+        """Take in one look; returns why nothing could be seen, "" when it could."""
+        now = self.clock.monotonic()
+        self._hang(report, now)
+        if report.version_mismatch is not None:
+            self._set(_VERSION, "", report.version_mismatch, proof=True)
+        if report.error or report.hung:
+            self.clean = 0
+            return report.error or f"the driver does not answer at {', '.join(report.hung)}"
+        if report.absent:
+            self.clean += 1
+            return ""
+        for status in report.gpus:
+            self._gpu(status, now)
+        self._count(report, now)
+        lost = any(status.lost for status in report.gpus) or len(report.gpus) < (report.expected or 0)
+        self.clean = 0 if lost else self.clean + 1
+        return ""
+
+    def reset_done(self, uuid: str) -> None:
+        """A reset of this GPU has succeeded; the next clean look at it is the proof."""
+        self.resets |= {uuid}
+
+    # --- one GPU
+
+    def _gpu(self, status: GpuStatus, now: float) -> None:
+        pci = address(status.pci)
+        if not pci:
+            return
+        self._learn(status, pci)
+        known = self.findings.devices.at(pci)
+        if status.nvlinks_up is not None and status.nvlink_down is None and known is not None:
+            status.nvlink_down = max(0, known.links - status.nvlinks_up)
+        bad = set()
+        for verdict in self.judge.judge(status, self.uptime(), now):
+            if verdict.bad:
+                bad.add(verdict.item)
+            self._set(verdict.item, pci, verdict.bad, verdict.proof, verdict.detail)
+        self._recovery(status, pci)
+        uuid = status.uuid or (known.uuid if known is not None else "")
+        if uuid in self.resets and not status.lost:
+            self.resets -= {uuid}
+            self.findings.clear(
+                lambda m: bus_of(m.device) == bus_of(pci) and _reset_clears(m.item) and m.item not in bad, "Reset"
+            )
+
+    def _learn(self, status: GpuStatus, pci: str) -> None:
+        before = self.findings.devices.at(pci)
+        self.findings.learn(
+            Device(
+                pci=pci, uuid=status.uuid, index=status.index, serial=status.serial, links=status.nvlinks_up or 0
+            )
+        )  # fmt: skip
+        replaced = before is not None and before.serial and status.serial and before.serial != status.serial
+        if replaced:
+            self.findings.clear(lambda mark: bus_of(mark.device) == bus_of(pci), "Replaced")
+
+    def _recovery(self, status: GpuStatus, pci: str) -> None:
+        """The driver's recovery action is latched until the remedy is done: it decides by itself."""
+        if status.recovery_action is None:
+            return
+        finding = recovery_finding(status.recovery_action, pci)
+        here = bus_of(pci)
+        self.findings.clear(
+            lambda m: m.item.startswith(_RECOVERY) and bus_of(m.device) == here and m.item != finding.entry, "Recovered"
+        )
+        if finding.verdict != CLEAR and not self.findings.ledger.stands(finding.entry, pci):
+            self.findings.take(finding)
+
+    # --- the node as a whole
+
+    def _hang(self, report: GpuReport, now: float) -> None:
+        """A driver that does not answer at two looks in a row is a fault; until then it is only not seen."""
+        if not report.hung:
+            self.judge.well((_HANG, ""))
+            if not report.error:
+                self._set(_HANG, "", False, proof=False)
+        elif self.judge.lasts((_HANG, ""), gpus.AGAIN, now):
+            self._set(_HANG, address(report.hung[-1]), True, proof=False)
+
+    def _count(self, report: GpuReport, now: float) -> None:
+        seen = sum(1 for status in report.gpus if address(status.pci))
+        self.most = max(self.most, seen)
+        node = self.node()
+        label = node.labels.get(EXPECTED_LABEL, "") if node is not None else ""
+        expected = int(label) if label.isdigit() else max(report.expected or 0, self.most)
+        missing, offered = seen < expected, self._offered(node)
+        if not missing:
+            self.judge.well((_COUNT, "seen"))
+        short = offered is not None and not missing and offered + self._excused() < expected
+        if not short:
+            self.judge.well((_COUNT, "offered"))
+        if missing and self.judge.lasts((_COUNT, "seen"), gpus.AGAIN, now):
+            self._set(_COUNT, "", True, False, f"the driver shows {seen} of {expected}")
+        elif short and self.judge.lasts((_COUNT, "offered"), ALLOCATABLE_LASTS, now):
+            self._set(_COUNT, "", True, False, f"{offered} of {expected} are allocatable")
+        elif not missing and not short:
+            self._set(_COUNT, "", False, proof=False)
+
+    def _offered(self, node: Node | None) -> int | None:
+        """GPUs that the device plug-in offers; None where it offers none by this name (MIG, DRA, no plug-in)."""
+        if node is None or _number(node.status.capacity.get(RESOURCE)) == 0:
+            return None
+        return _number(node.status.allocatable.get(RESOURCE))
+
+    def _excused(self) -> int:
+        """GPUs that the plug-in rightly holds back: each has a fault of its own."""
+        return len({mark.pci for mark in self.findings.ledger.marks() if self.findings.devices.at(mark.pci)})
+
+    def _set(self, name: str, device: str, bad: bool, proof: bool, detail: str = "") -> None:
+        """Raise an item, or end it where a good state is proof enough or was reached over a boot."""
+        known = item(name)
+        if bad:
+            self.findings.report(known, device, wording.reason(name, known), detail)
+            return
+        proof, boot = proof or known.clears_by not in _NEEDS_PROOF, self.findings.ledger.boot_id
+        over = [m for m in self.findings.ledger.marks_of(name, device) if proof or m.boot != boot]
+        if over:
+            why = "Recovered" if proof else "Rebooted"
+            self.findings.clear(lambda mark: mark in over, why)
+
+
+def _reset_clears(name: str) -> bool:
+    return item(name).clears_by == ClearsBy.RESET
+
+
+def _number(quantity: object) -> int:
+    """A count of devices; one that cannot be read counts as none."""
+    text = str(quantity)
+    return int(text) if text.isdigit() else 0
+
+
+def by_look(mark: Mark) -> bool:
+    """True for items that looks at the GPUs raise again while they are bad."""
+    return mark.item in _BY_LOOK or mark.item.startswith(_RECOVERY)
