@@ -28,7 +28,7 @@ async def test_observe_reports_and_writes_nothing_but_its_record(world: World) -
     assert (over.status.phase, over.status.outcome) == ("WouldAct", "Observed")
     assert world.marks(sick) == before
     ours = [e for e in world.written() if e.agent in ("sickbay-decide", "sickbay-execute")]
-    assert {e.resource for e in ours} <= {"noderepairs", "leases", "repairpools"}
+    assert {e.resource for e in ours} <= {"noderepairs", "leases", "repairpools", "events"}
     assert world.calls(sick) == 0
 
 
