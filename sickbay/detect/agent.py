@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import msgspec
 import structlog
@@ -25,7 +25,7 @@ from sickbay.api.core import Node
 from sickbay.api.node_task import NodeTask
 from sickbay.api.words import ClearsBy
 from sickbay.clock import Clock, Randomness
-from sickbay.detect import gpus, units, wording
+from sickbay.detect import gpus, units
 from sickbay.detect.alarm import Alarm
 from sickbay.detect.devicemap import DeviceMap
 from sickbay.detect.findings import Findings
@@ -33,8 +33,9 @@ from sickbay.detect.gpus import GpuJudge, GpuProbe
 from sickbay.detect.gpuwatch import GpuWatch, by_look
 from sickbay.detect.intake import Intake
 from sickbay.detect.items import item
-from sickbay.detect.ledger import FALSE, UNKNOWN, Ledger, Mark, Wanted
+from sickbay.detect.ledger import Ledger, Mark
 from sickbay.detect.saved import Saved, Store
+from sickbay.detect.sight import Sight
 from sickbay.detect.source import Source, SourceError
 from sickbay.detect.units import ServiceJudge, ServiceProbe
 from sickbay.detect.writer import Desired, StatusWriter
@@ -87,15 +88,6 @@ class Parts:
     """Seconds since boot."""
 
 
-@dataclass(slots=True)
-class _Progress:
-    """What has been done at least once, so that start-up can say what it waits for."""
-
-    caught_up: set[str] = field(default_factory=set)
-    broken: dict[str, str] = field(default_factory=dict)
-    """Sources that cannot be read, and why."""
-
-
 class Agent:
     """See the module."""
 
@@ -130,8 +122,9 @@ class Agent:
             client, clock, randomness.fork(), self._name, self._uid, parts.host, parts.journal, options.allowed,
             done=self._task_done,
         )  # fmt: skip
-        self._progress = _Progress()
+        self._sight = Sight(self._watched(), self._writer.wake)
         self._positions: dict[str, str] = {}
+        self._read_at: dict[str, float] = {}
         self._intakes: dict[str, Intake] = {}
         self._started = clock.monotonic()
         self._appeared, self._other_uid, self._looked = asyncio.Event(), Alarm(clock), asyncio.Event()
@@ -143,13 +136,15 @@ class Agent:
         self._findings.look_at_services = self._look_services.ring
         self._nodes.on_change(self._node_changed)
         blind = Gauge("sickbay_agent_blind", "1 while a source cannot be read", registry=registry)
-        blind.set_function(lambda: float(bool(self._progress.broken)))
+        blind.set_function(lambda: float(self._sight.broken))
         self._lines = Counter("sickbay_agent_lines", "Lines read", ["source"], registry=registry)
         self._lost = Counter("sickbay_agent_lost_records", "Overwritten unread", ["source"], registry=registry)
-        self._read_at = Gauge(
-            "sickbay_agent_last_read_seconds", "Uptime of the process's clock at the last read", ["source"],
-            registry=registry,
-        )  # fmt: skip
+        age = Gauge("sickbay_agent_read_age_seconds", "Since a source gave an answer", ["source"], registry=registry)
+        for source in self._parts.sources:
+            age.labels(source.name).set_function(self._age_of(source.name))
+
+    def _age_of(self, source: str) -> Callable[[], float]:
+        return lambda: self._clock.monotonic() - self._read_at.get(source, self._started)
 
     # --- from outside
 
@@ -157,7 +152,7 @@ class Agent:
         """What start-up waits for, in words; empty when ready."""
         if not self._appeared.is_set():
             return [f"node {self._name} to be registered"]
-        return [f"the {name} to be read" for name in self._watched() if name not in self._progress.caught_up]
+        return [f"the {name} to be read" for name in self._sight.missing]
 
     async def run(self) -> None:
         """Detect and act until cancelled."""
@@ -214,21 +209,7 @@ class Agent:
         log.info("agent starts", node=self._name, boot=self._boot, standing=len(self._ledger.marks()))
 
     def _desired(self) -> Desired:
-        conditions = self._ledger.wanted()
-        if all(name in self._progress.caught_up for name in self._watched()):
-            conditions.append(self._sight())
-        return Desired(conditions, self._ledger.devices())
-
-    def _sight(self) -> Wanted:
-        """False = sees. Never True: what cannot be seen is unknown, not bad."""
-        broken = self._progress.broken
-        if broken:
-            return Wanted(
-                names.DETECTION_BLIND, UNKNOWN, "SourceBroken", wording.blind(broken.items()), "", critical=False
-            )
-        return Wanted(
-            names.DETECTION_BLIND, FALSE, "Sees", f"read: {', '.join(self._watched()) or 'nothing'}", "", critical=False
-        )
+        return Desired([*self._ledger.wanted(), *self._sight.wanted()], self._ledger.devices())
 
     def _watched(self) -> list[str]:
         watched = [source.name for source in self._parts.sources]
@@ -271,7 +252,7 @@ class Agent:
                     await self._take(source, intake)
                     backoff.reset()
             except SourceError as error:
-                self._sees(source.name, str(error))
+                self._sight.note(source.name, str(error))
             finally:
                 source.close()
             await self._clock.sleep(backoff.next())
@@ -296,25 +277,11 @@ class Agent:
             if intake.next_due is not None:
                 self._tick.ring()
         self._positions[source.name] = batch.position
-        self._read_at.labels(source.name).set(self._clock.monotonic())
-        if batch.end or source.name in self._progress.caught_up:
-            self._sees(source.name, "")
+        self._read_at[source.name] = self._clock.monotonic()
+        if batch.end or self._sight.has_read(source.name):
+            self._sight.note(source.name)
         else:
             await self._clock.sleep(0)  # a long backlog leaves room for the others
-
-    def _sees(self, name: str, why_not: str) -> None:
-        """Note whether a source can be read."""
-        before = self._progress.broken.get(name, "")
-        first = name not in self._progress.caught_up
-        self._progress.caught_up.add(name)
-        if why_not:
-            self._progress.broken[name] = why_not
-        else:
-            self._progress.broken.pop(name, None)
-        if first or why_not != before:
-            self._writer.wake()
-        if why_not and not before:
-            log.warning("a source cannot be read", source=name, why=why_not)
 
     async def _ticking(self) -> None:
         """Report lines that waited for their neighbours in vain, and settle a new boot."""
@@ -334,7 +301,7 @@ class Agent:
         while True:
             report = await probe.poll()
             why = self._gpus.take(report)
-            self._sees(_GPUS, why)
+            self._sight.note(_GPUS, why)
             self._looked.set()
             await self._look_gpus.wait(gpus.POLL)
 
@@ -343,9 +310,9 @@ class Agent:
             try:
                 seen = await probe.poll()
             except (OSError, TimeoutError) as error:
-                self._sees(_SERVICES, str(error) or type(error).__name__)
+                self._sight.note(_SERVICES, str(error) or type(error).__name__)
             else:
-                self._sees(_SERVICES, "")
+                self._sight.note(_SERVICES)
                 for judged in self._services.judge(seen, self._clock.monotonic()):
                     if judged.bad:
                         self._service_bad(judged)
@@ -374,7 +341,7 @@ class Agent:
         """A clean start of a new boot is the proof for what an earlier one left behind."""
         if self._settled == self._boot or self._clock.monotonic() - self._started < SETTLE:
             return
-        if self._progress.broken or not all(name in self._progress.caught_up for name in self._watched()):
+        if not self._sight.clear:
             return
         if self._parts.gpus is not None and self._gpus.clean < CLEAN_LOOKS:
             return

@@ -55,12 +55,12 @@ class GpuWatch:
         self._hang(report, now)
         if report.version_mismatch is not None:
             self._set(_VERSION, "", report.version_mismatch, proof=True)
-        if report.error or report.hung:
-            self.clean = 0
-            return report.error or f"the driver does not answer at {', '.join(report.hung)}"
         if report.absent:
             self.clean += 1
             return ""
+        if report.error or report.hung:
+            self.clean = 0
+            return report.error or f"the driver does not answer at {', '.join(report.hung)}"
         for status in report.gpus:
             self._gpu(status, now)
         self._count(report, now)
