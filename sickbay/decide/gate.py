@@ -7,6 +7,7 @@ from datetime import datetime, timedelta
 import msgspec
 
 from sickbay.api import names
+from sickbay.api.actions import ACTIONS, needs_empty_node
 from sickbay.api.duration import format_duration, parse_duration
 from sickbay.api.repair_rule import Approval
 from sickbay.api.words import ApprovalBy, ApprovalTimeout, Needs, Outcome, Phase, Step, StepState, WaitsFor
@@ -24,22 +25,39 @@ def passed(work: Work) -> bool:
     """True when the gate of the current step is open (or there is none). Otherwise the work says what it waits for."""
     current = work.current
     gate = gate_of(work.step(current.step), current.action)
-    if gate is None or gate.by == ApprovalBy.JOBS:
-        return True  # no job asks for a checkpoint while no job loop runs: the jobs' part is answered
+    if gate is None:
+        return True
+    if gate.by == ApprovalBy.JOBS:
+        return _jobs_passed(work, gate)
     inquiry = _inquiry(work, gate)
     given = answer(work.node, inquiry, work.plan.approval_prefix)
     if work.state(current.step).approved_attempt == current.attempt and given != Answer.DENIED:
-        return True
+        return _jobs_passed(work, gate)
     match given:
         case Answer.APPROVED:
             _open(work)
-            return True
+            return _jobs_passed(work, gate)
         case Answer.DENIED:
             _denied(work)
             return False
         case Answer.NOT_ASKED:
             work.node_ops = ask_ops(work.node, inquiry, work.plan.approval_prefix)
     _wait(work, gate)
+    return False
+
+
+def _jobs_passed(work: Work, gate: Approval) -> bool:
+    """The jobs' part of the gate: open when each that is asked has its checkpoint, or its time is over."""
+    if gate.by == ApprovalBy.PEOPLE:
+        return True
+    current = work.current
+    asked = work.moment(current.since) if work.status.phase == Phase.WAITING_JOB else work.now
+    wait = work.view.jobs(current.step, current.attempt, asked)
+    if wait is None:
+        return True
+    if work.status.phase != Phase.WAITING_JOB:
+        current.since = rfc3339(asked)
+    work.wait(Phase.WAITING_JOB, WaitsFor.JOB, f"{current.step} {wait}", "GoOn", wait.until)
     return False
 
 
@@ -131,13 +149,23 @@ def _timed_out(work: Work, gate: Approval) -> None:
         return _denied_by_timeout(work, message)
     if gate.on_timeout == ApprovalTimeout.SKIP and step == Step.REPAIR:
         return to_validate(work, Outcome.GAVE_UP, message)
-    if gate.on_timeout == ApprovalTimeout.SKIP and step in (Step.QUARANTINE, Step.DRAIN):
+    if gate.on_timeout == ApprovalTimeout.SKIP and _may_be_left_out(work):
         state = work.state(step)
         state.state, state.finished = StepState.SKIPPED, rfc3339(work.now)
         withdraw(work)
         work.note(names.step_reason(step, StepState.SKIPPED), message)
         return None
     return needs_people(work, Needs.APPROVAL_TIMEOUT, f"{message}; {_question(work, gate)}")
+
+
+def _may_be_left_out(work: Work) -> bool:
+    """Nothing that follows relies on the step. The API server refuses other rules; what got past it escalates."""
+    if work.current.step == Step.DRAIN:
+        return work.plan.step(Step.REPAIR) is None
+    repair = work.plan.step(Step.REPAIR)
+    acts = [rung.action for rung in repair.ladder] if repair is not None else []
+    node_wide = any(action not in ACTIONS or needs_empty_node(action) for action in acts)
+    return work.current.step == Step.QUARANTINE and work.plan.step(Step.DRAIN) is None and not node_wide
 
 
 def _denied_by_timeout(work: Work, message: str) -> None:

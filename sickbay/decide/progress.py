@@ -141,15 +141,15 @@ def _left_quarantined(work: Work) -> Work:
     if node_lost(work.repair, work.view.node):
         work.state(Step.UNQUARANTINE).state = StepState.DONE
         return work
-    step, report = work.state(Step.UNQUARANTINE), None
-    if step.state == StepState.RUNNING:
-        report = work.report()
-        if report is not None and report.state == ReportState.DONE:
-            step.state, step.finished = StepState.DONE, rfc3339(work.now)
-            return work
+    report = work.report() if work.is_state(Step.UNQUARANTINE, StepState.RUNNING) else None
+    if report is not None and report.state == ReportState.DONE:
+        step = work.state(Step.UNQUARANTINE)
+        step.state, step.finished = StepState.DONE, rfc3339(work.now)
+        return work
     failed = report is not None and report.state in (ReportState.FAILED, ReportState.UNKNOWN)
     if failed or persons_hand(work.repair, work.node):
         work.current.step = Step.UNQUARANTINE
         work.current.attempt += 1
+        step = work.state(Step.UNQUARANTINE)
         step.state, step.started = StepState.RUNNING, rfc3339(work.now)
     return work

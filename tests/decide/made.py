@@ -185,6 +185,19 @@ def rule(
     return msgspec.convert({"metadata": meta, "spec": {"rules": rules, **spec}}, RepairRule)
 
 
+def apply_node_ops(entries: Mapping[str, dict[str, str]], ops: Iterable[Mapping[str, Any]]) -> None:
+    """Apply JSON patch operations to maps of labels and annotations, as the API server would."""
+    for op in ops:
+        _, _, which, *key = op["path"].split("/", 3)
+        assert which in entries, f"decide writes nothing at {op['path']}"
+        if not key:
+            assert not entries[which], "a whole map is added only where there is none"
+        elif op["op"] == "remove":
+            del entries[which][key[0].replace("~1", "/")]
+        else:
+            entries[which][key[0].replace("~1", "/")] = op["value"]
+
+
 def record(**fields: Any) -> NodeRepair:
     """A NodeRepair from a map as it would stand in YAML."""
     return msgspec.convert(fields, NodeRepair)
