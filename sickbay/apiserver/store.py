@@ -26,6 +26,7 @@ from sickbay.apiserver.errors import Obj, StatusError, Undecodable, already_exis
 from sickbay.apiserver.eviction import evict
 from sickbay.apiserver.listing import check_kept, selection
 from sickbay.apiserver.patching import JSON, MERGE, STRATEGIC, patcher
+from sickbay.apiserver.persistence import Journal
 from sickbay.apiserver.resources import Registry, ResourceType, Served
 from sickbay.apiserver.table import Entry, Filter, Table, Watcher
 from sickbay.apiserver.writes import SYSTEM, Caller, Hook, Write
@@ -50,7 +51,10 @@ def copied(obj: Obj) -> Obj:
 class Store:
     """All objects of one cluster."""
 
-    def __init__(self, clock: Clock, randomness: Randomness, *, history: int = HISTORY) -> None:
+    def __init__(
+        self, clock: Clock, randomness: Randomness, *, history: int = HISTORY, journal: Journal | None = None
+    ) -> None:
+        """`journal` keeps the objects on disk; what it holds already is loaded."""
         self.clock = clock
         self.randomness = randomness
         self.resources = Registry()
@@ -60,9 +64,24 @@ class Store:
         self._before: list[Hook] = []
         self._after: list[Hook] = []
         self.deletion = Deletion(self)
+        self._journal = journal
         register_builtin(self.resources)
+        if journal is not None:
+            self._load(journal)
         for name in SYSTEM_NAMESPACES:
-            self.create("namespaces", {"metadata": {"name": name}})
+            if self.find("namespaces", name) is None:
+                self.create("namespaces", {"metadata": {"name": name}})
+
+    def _load(self, journal: Journal) -> None:
+        """Take over what is on disk; the history begins there."""
+        self.revision = journal.revision
+        stored = list(journal.objects())
+        for found in stored:
+            if found.resource == crds.CRDS:
+                crds.definition_changed(self, found.obj)
+        for found in stored:
+            if found.resource in self.resources:
+                self.table(found.resource).load(found.key, found.obj, found.revision)
 
     # -- hooks
 
@@ -365,9 +384,13 @@ class Store:
         revision = self.next_revision()
         meta = {**obj["metadata"], "resourceVersion": str(revision)}
         stored = {**obj, "metadata": meta}
+        table = self.table(kind.key)
+        entry = table.entry(kind.object_key(meta.get("namespace", ""), meta["name"]), stored, revision)
+        if self._journal is not None:
+            self._journal.put(kind.key, entry.key, revision, entry.json())
         if kind.key == crds.CRDS:
             crds.definition_changed(self, stored)
-        self.table(kind.key).put(kind.object_key(meta.get("namespace", ""), meta["name"]), stored, revision)
+        table.put(entry)
         return stored
 
     def drop(self, kind: ResourceType, obj: Obj) -> Obj:
@@ -375,7 +398,11 @@ class Store:
         revision = self.next_revision()
         meta = {**obj["metadata"], "resourceVersion": str(revision)}
         final = {**obj, "metadata": meta}
-        self.table(kind.key).remove(kind.object_key(meta.get("namespace", ""), meta["name"]), final, revision)
+        table = self.table(kind.key)
+        entry = table.entry(kind.object_key(meta.get("namespace", ""), meta["name"]), final, revision)
+        if self._journal is not None:
+            self._journal.drop(kind.key, entry.key, revision)
+        table.remove(entry)
         if kind.key == crds.CRDS:
             crds.definition_gone(self, final)
         return final

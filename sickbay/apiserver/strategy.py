@@ -38,6 +38,15 @@ class Strategy:
     def prepare_status(self, new: Obj, old: Obj) -> None:
         keep(new, old, "spec")
 
+    def prepare_finalize(self, new: Obj, old: Obj) -> None:
+        """Through the finalize endpoint only `spec` changes."""
+        spec = new.get("spec")
+        new.clear()
+        new.update(old)
+        new["metadata"] = dict(old["metadata"])
+        if spec is not None:
+            new["spec"] = spec
+
     def appliable(self, config: Obj, subresource: str) -> Obj:
         """What of an applied configuration counts on an endpoint; the rest is owned by nobody."""
         if subresource == "status":

@@ -179,22 +179,27 @@ class Table:
         self._watchers: dict[Watcher, None] = {}
         self._named: dict[str, dict[Watcher, None]] = {}
 
-    def put(self, key: str, obj: Obj, revision: int) -> Entry:
-        old = self.entries.get(key)
-        entry = Entry(key, obj, revision, self.prefix)
-        self.entries[key] = entry
+    def entry(self, key: str, obj: Obj, revision: int) -> Entry:
+        """A version that is not in the table yet."""
+        return Entry(key, obj, revision, self.prefix)
+
+    def load(self, key: str, obj: Obj, revision: int) -> None:
+        """Take over a version from elsewhere, without a change in the history."""
+        self.entries[key] = self.entry(key, obj, revision)
+        self._sorted = None
+
+    def put(self, entry: Entry) -> None:
+        old = self.entries.get(entry.key)
+        self.entries[entry.key] = entry
         if old is None:
             self._sorted = None
         self._publish(Change("ADDED" if old is None else "MODIFIED", entry, old))
-        return entry
 
-    def remove(self, key: str, obj: Obj, revision: int) -> Entry:
-        """`obj` is the last state, already carrying `revision`."""
-        old = self.entries.pop(key)
+    def remove(self, entry: Entry) -> None:
+        """`entry` is the last state, already under the revision of the removal."""
+        old = self.entries.pop(entry.key)
         self._sorted = None
-        entry = Entry(key, obj, revision, self.prefix)
         self._publish(Change("DELETED", entry, old))
-        return entry
 
     def _publish(self, change: Change) -> None:
         self._changes.append(change)

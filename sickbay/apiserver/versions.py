@@ -146,6 +146,8 @@ def updated(
     _check_type(kind, new)
     if subresource == "status":
         kind.strategy.prepare_status(new, old)
+    elif subresource == "finalize":
+        kind.strategy.prepare_finalize(new, old)
     else:
         kind.strategy.prepare_update(new, old)
     _count_generation(kind, new, old)

@@ -29,6 +29,7 @@ PATCH_TYPES = {
 }
 
 
+NOT_READY = "node.kubernetes.io/not-ready"
 APPLY_TYPE = "application/apply-patch+yaml"
 
 
@@ -37,10 +38,24 @@ def create(store: Store, request: ResourceCall) -> Answer:
     if target.name:
         return subresources.create(store, request)
     obj, warnings = _inward(request, decode_body(call))
+    if request.key == "nodes":
+        obj = new_node(obj)
     new = store.create(
         request.key, obj, target.namespace, caller=call.caller, dry_run=call.query.dry_run(), view=request.view
     )
     return Answer(201, object_json(store, request.view, new), warnings)
+
+
+def new_node(obj: Obj) -> Obj:
+    """What the TaintNodesByCondition admission plug-in does: a new node takes no pods until it is seen to be ready.
+
+    Nodes that are put into the store directly are as they are given: the simulator's fleets, for one.
+    """
+    spec = obj.get("spec") or {}
+    taints = spec.get("taints") or []
+    if not isinstance(taints, list) or any(isinstance(t, dict) and t.get("key") == NOT_READY for t in taints):
+        return obj
+    return {**obj, "spec": {**spec, "taints": [*taints, {"key": NOT_READY, "effect": "NoSchedule"}]}}
 
 
 def _inward(request: ResourceCall, obj: Obj) -> tuple[Obj, Headers]:

@@ -258,3 +258,9 @@ async def test_strict_field_validation_is_for_built_in_kinds_too(server: Server)
     warned = await server.post(f"{NODES}?fieldValidation=Warn", body)
     assert warned.code == 201
     assert '299 - "unknown field \\"spec.colour\\""' in warned.headers.get_list("warning", split_commas=True)
+
+
+async def test_a_new_node_takes_no_pods_yet(server: Server) -> None:
+    theirs = {"key": "a", "effect": "NoExecute"}
+    body = (await server.get(await server.node(spec={"taints": [theirs]}))).body
+    assert body["spec"]["taints"] == [theirs, {"key": "node.kubernetes.io/not-ready", "effect": "NoSchedule"}]
