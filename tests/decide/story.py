@@ -51,6 +51,7 @@ class Story:
         observe: bool = False,
         past: tuple[NodeRepair, ...] = (),
         opened: bool = True,
+        grants: bool = True,
         **facts: Any,
     ) -> None:
         self.now = 0.0
@@ -63,7 +64,7 @@ class Story:
         self.observe, self.acting = observe, ""
         self.joins: frozenset[str] | None = None
         self.slots: set[str] = set()
-        self.grants = True
+        self.grants = grants
         self.notes: list[Note] = []
         self.past = list(past)
         self.outside: tuple[bool, str] = (self.facts.get("unschedulable", False), "")
