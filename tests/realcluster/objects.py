@@ -33,13 +33,13 @@ def fault_type(world: str, spec: Obj) -> Obj:
         "clearsBy": "condition",
         "validation": {"ceiling": "60s", "soak": "1s"},
     }
-    return _own("FaultType", fault_name(world), usual | spec)
+    return own("FaultType", fault_name(world), usual | spec)
 
 
 def rule(world: str, steps: Sequence[str | Obj]) -> Obj:
     """A rule for all faults. A step is its name, or its whole entry."""
     procedure = [{"step": step} if isinstance(step, str) else step for step in steps or STEPS]
-    return _own("RepairRule", world, {"rules": [{"name": "all", "faults": {}, "procedure": procedure}]})
+    return own("RepairRule", world, {"rules": [{"name": "all", "faults": {}, "procedure": procedure}]})
 
 
 def gated(step: str, **gate: Any) -> Obj:
@@ -57,7 +57,7 @@ def pool(world: str, spec: Obj) -> Obj:
         "storm": {"nodes": 0},
         "provider": {"name": "fake"},
     }
-    return _own("RepairPool", world, usual | spec)
+    return own("RepairPool", world, usual | spec)
 
 
 def deployment(name: str, node_pool: str, replicas: int, annotations: dict[str, str] | None = None) -> Obj:
@@ -88,5 +88,6 @@ def budget(name: str, **spec: Any) -> Obj:
     }
 
 
-def _own(kind: str, name: str, spec: Obj) -> Obj:
+def own(kind: str, name: str, spec: Obj) -> Obj:
+    """An object of ours."""
     return {"apiVersion": names.API_VERSION, "kind": kind, "metadata": {"name": name}, "spec": spec}

@@ -81,6 +81,11 @@ class View:
         """Cordoned with our mark."""
         return self.cordoned(name) and names.QUARANTINE in self.typed(name).annotations
 
+    def condition(self, name: str, kind: str) -> str:
+        """Status of a condition; "" where the node has none of that type."""
+        found = self.typed(name).condition(kind)
+        return found.status if found is not None else ""
+
     def label(self, name: str, step: str) -> str:
         """The value of the approval label of a step; "" where it does not stand on the node."""
         return self.typed(name).labels.get(names.approval_label(PREFIX, step), "")

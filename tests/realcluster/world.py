@@ -18,6 +18,7 @@ from sickbay.api import kinds
 from sickbay.api.node_repair import NodeRepair
 from sickbay.clock import Randomness, SystemClock, rfc3339
 from sickbay.decide.controller import DecideController, DecideOptions
+from sickbay.detect.agent import Agent, AgentOptions
 from sickbay.execute.controller import ExecuteController, ExecuteOptions
 from sickbay.kube import errors
 from sickbay.kube import nodes as node_writes
@@ -139,6 +140,32 @@ class World(View):
         made = Process(self.plane, component, identity, self.plane.controller_token, main)
         self._processes.append(made)
         return made
+
+    def run_agent(self, node: str) -> agents.Host:
+        """The real agent on a node: started now, dead with its machine, there again after each boot."""
+        machine, memory = self.machines[node], agents.HostMemory(self.machines[node], self.clock)
+
+        async def main(client: Client, clock: SystemClock, randomness: Randomness, identity: str) -> None:
+            await Agent(client, clock, randomness, AgentOptions(node, identity), memory.parts()).run()
+
+        made = Process(self.plane, "agent", f"{node}-agent", lambda: self.agent_token(node), main)
+        self._processes.append(made)
+
+        def changed(what: str) -> None:
+            if what == "down":
+                made.freeze()
+                self._tasks.append(asyncio.create_task(made.crash()))
+            elif what == "up":
+                self._tasks.append(asyncio.create_task(self._reborn(made)))
+
+        machine.listeners.append(changed)
+        made.start()
+        return memory.host
+
+    @staticmethod
+    async def _reborn(process: Process) -> None:
+        await process.crash()
+        process.start()
 
     async def leads(self, process: Process) -> None:
         """Wait until a process holds the Lease of its component."""

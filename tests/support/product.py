@@ -72,7 +72,8 @@ class Process:
 
     async def crash(self) -> None:
         """Dead at once: what it had not sent is never sent, and its Lease is left to run out."""
-        self.freeze()
+        if self.running:
+            self.freeze()
         await self._end()
 
     def freeze(self) -> None:
