@@ -101,9 +101,12 @@ def _protected(pod: Pod, options: DrainOptions) -> bool:
 
 
 def _came_back(pod: Pod, started: datetime) -> bool:
-    """Made after the drain began by something that tolerates the cordon: evicting it again and again ends nothing."""
+    """Made after the drain began by something that tolerates the cordon: evicting it again and again ends nothing.
+
+    Both moments are in whole seconds; one made in the drain's first second counts as made after.
+    """
     made = pod.metadata.creation_timestamp
-    return made is not None and parse_time(made) > started and pod.tolerates(CORDON)
+    return made is not None and parse_time(made) >= started and pod.tolerates(CORDON)
 
 
 def _waits(pod: Pod, drain: Drain) -> tuple[bool, datetime | None]:

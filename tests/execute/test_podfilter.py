@@ -73,6 +73,7 @@ CRITICAL = {"priorityClassName": "system-cluster-critical"}
         (pod(spec={"priorityClassName": "gold"}), drain(protect=[{"priorityClasses": ["gold"]}]), Fate.PROTECTED),
         (pod(spec={"tolerations": TOLERATES_ALL}), drain(), Fate.GOES),
         (pod(spec={"tolerations": TOLERATES_ALL}, **YOUNG), drain(), Fate.LEFT),
+        (pod(spec={"tolerations": TOLERATES_ALL}, creationTimestamp=rfc3339(START)), drain(), Fate.LEFT),
         (pod(**YOUNG), drain(), Fate.GOES),
         (pod(), drain(scope="GPUPods"), Fate.LEFT),
         (pod(**DELETING), drain(scope="GPUPods"), Fate.LEFT),
