@@ -16,19 +16,25 @@ from sickbay.clock import parse_time, rfc3339
 from sickbay.decide.starting import waits_for
 from sickbay.decide.work import TOLD_AGAIN, Work
 
+MARGIN = timedelta(minutes=1)
+"""How long before a deadline it is moved."""
+
 
 def hold_still(work: Work) -> Work:
     """Stay frozen. The wait's deadline is moved before it passes, so it is never in the past."""
     current, frozen = work.current, _condition(work)
     if frozen is None:
         _set(work, "True")
-    current.waits_for = WaitsFor.HOLD
+    elif current.deadline and parse_time(current.deadline) <= work.now + MARGIN:
+        _make_up(work, frozen)
     if current.deadline is None:
         current.deadline = rfc3339(work.now + TOLD_AGAIN)
-    elif frozen is not None and parse_time(current.deadline) <= work.now + timedelta(minutes=1):
-        _make_up(work, frozen)
-    work.status.message = f"frozen by a Hold: {work.view.hold_reason}"
-    work.wake(work.moment(current.deadline) - timedelta(minutes=1))
+    elif parse_time(current.deadline) <= work.now:
+        current.deadline = rfc3339(work.now + MARGIN)  # nobody looked when the Hold came; it was not late then
+    current.waits_for = WaitsFor.HOLD
+    if work.status.phase != Phase.CANCELLING:  # there the message tells why, to the end
+        work.status.message = f"frozen by a Hold: {work.view.hold_reason}"
+    work.wake(work.moment(current.deadline) - MARGIN)
     return work
 
 

@@ -51,7 +51,7 @@ def _look(work: Work) -> Work:
         return _observing(work)
     if work.status.phase == Phase.WOULD_ACT:
         return end(work, Outcome.OBSERVED, "the pool acts now: what is still wrong becomes a repair of its own")
-    if work.status.phase != Phase.CANCELLING and _cancelled(work):
+    if work.status.phase != Phase.CANCELLING and _cancelled(work) and repair.ended:
         return work
     if view.hold == HoldLevel.EVERY_ACT:
         return freeze.hold_still(work)
