@@ -13,7 +13,7 @@ import pytest
 from sickbay.apiserver.store import Store
 from sickbay.clock import Randomness
 from sickbay.sim.loop import VirtualLoop
-from tests.conformance.server import Server, client_of
+from tests.conformance.server import Server, clients_of
 from tests.support import virtual
 from tests.support.fixtures_controlplane import control_plane, control_plane_binaries  # noqa: F401
 
@@ -40,9 +40,9 @@ async def server(request: pytest.FixtureRequest) -> AsyncIterator[Server]:
     if real:
         plane = request.getfixturevalue("control_plane")
         # A new process starts with an empty watch cache.
-        client, forget = plane.http_client(), plane.restart_apiserver
+        found = Server(plane.http_client, plane.restart_apiserver, real=True)
     else:
         store = Store(virtual.clock(), Randomness(1))
-        client, forget = client_of(store), store.compact
-    async with client:
-        yield Server(client, forget, real=real)
+        found = Server(clients_of(store), store.compact, real=False)
+    async with found.client:
+        yield found

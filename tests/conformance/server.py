@@ -5,13 +5,14 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import AsyncGenerator, Callable
-from contextlib import aclosing, suppress
+from contextlib import aclosing, asynccontextmanager, suppress
 from dataclasses import dataclass
 from typing import Any
 
 import httpx2
 
 from sickbay.apiserver.app import ApiServer
+from sickbay.apiserver.rbac import Rbac
 from sickbay.apiserver.store import Store
 from sickbay.apiserver.transport import InProcessTransport
 from sickbay.apiserver.writes import Caller
@@ -56,22 +57,37 @@ class Answer:
         return [item["metadata"]["name"] for item in self.body["items"]]
 
 
-def client_of(store: Store) -> httpx2.AsyncClient:
-    """A client with all rights on our server."""
-    app = ApiServer(store, {"secret": Caller("admin", ("system:masters",))})
-    headers = {"authorization": "Bearer secret"}
-    return httpx2.AsyncClient(transport=InProcessTransport(app), base_url="http://ours", headers=headers)
+def clients_of(store: Store) -> Callable[[str], httpx2.AsyncClient]:
+    """Clients on our server: `admin` with all rights, `dev` of the group `people` with those that roles give."""
+    tokens = {"admin": Caller("admin", ("system:masters",)), "dev": Caller("dev", ("people",))}
+    app = ApiServer(store, tokens, authorizer=Rbac(store))
+
+    def connect(user: str) -> httpx2.AsyncClient:
+        headers = {"authorization": f"Bearer {user}"}
+        return httpx2.AsyncClient(transport=InProcessTransport(app), base_url="http://ours", headers=headers)
+
+    return connect
 
 
 class Server:
     """One of the two."""
 
-    def __init__(self, client: httpx2.AsyncClient, forget: Callable[[], None], *, real: bool) -> None:
-        self.client = client
+    def __init__(self, connect: Callable[[str], httpx2.AsyncClient], forget: Callable[[], None], *, real: bool) -> None:
+        self._connect = connect
+        self.client = connect("admin")
         self.real = real
         self.forget = forget
         """Make the server forget all history: watches from before must start over."""
         self._randomness = Randomness() if real else Randomness(2)
+
+    @asynccontextmanager
+    async def seen_by(self, user: str) -> AsyncGenerator[Server, None]:
+        """The same server as another user meets it."""
+        other = Server(self._connect, self.forget, real=self.real)
+        await other.client.aclose()
+        other.client = self._connect(user)
+        async with other.client:
+            yield other
 
     def unique(self, prefix: str) -> str:
         """A name nobody else on this server has."""
