@@ -22,6 +22,7 @@ COMMANDS = {
     },
     "catalogue": ("sickbay.cli.ops.cataloguing", "catalogue_group"),
     "check": (_OFFLINE, "check"),
+    "impact": ("sickbay.cli.ops.impacting", "impact_command"),
     "import": ("sickbay.cli.ops.importing", "import_group"),
     "agent": ("sickbay.cli.agent", "agent"),
     "controller": ("sickbay.cli.controller", "controller"),
