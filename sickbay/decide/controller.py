@@ -17,6 +17,7 @@ import structlog
 from prometheus_client import CollectorRegistry
 
 from sickbay.api.core import Node
+from sickbay.api.job_recovery import JobRecovery
 from sickbay.api.node_repair import NodeRepair
 from sickbay.api.repair_pool import RepairPool
 from sickbay.api.words import Outcome
@@ -27,7 +28,7 @@ from sickbay.decide.opening import open_repair
 from sickbay.decide.progress import advance
 from sickbay.decide.relevance import relevant
 from sickbay.decide.reservations import Reservations
-from sickbay.decide.sources import RESYNC, Sources
+from sickbay.decide.sources import RESYNC, Sources, suspect_nodes
 from sickbay.decide.views import Views
 from sickbay.decide.work import View, Work
 from sickbay.decide.writer import Writer
@@ -151,6 +152,7 @@ class DecideController:
         sources.rules.on_change(lambda old, new: self._wide_change(old, new))
         sources.holds.on_change(lambda old, new: self._wide_change(old, new))
         sources.types.on_change(lambda _old, _new: self._everything())
+        sources.recoveries.on_change(self._recovery_changed)
 
     def _node_changed(self, old: Node | None, new: Node | None) -> None:
         if old is not None and new is not None and not relevant(old, new):
@@ -166,6 +168,14 @@ class DecideController:
         if new is None or old is None or old.status.phase != new.status.phase or new.ended:
             self._queue.add(("node", repair.spec.node.name))
             self._queue.add(("pool", repair.spec.pool.name))
+
+    def _recovery_changed(self, old: JobRecovery | None, new: JobRecovery | None) -> None:
+        """Suspicions that come or go are faults of their nodes; answers of jobs open gates."""
+        records = [record for record in (old, new) if record is not None]
+        for node in {name for record in records for name in suspect_nodes(record)}:
+            self._queue.add(("node", node), priority=1)
+        for gate in {gate.repair for record in records for gate in record.status.gates}:
+            self._queue.add(("repair", gate), priority=1)
 
     def _pool_changed(self, old: RepairPool | None, new: RepairPool | None) -> None:
         if old is None or new is None or old.metadata.generation != new.metadata.generation:

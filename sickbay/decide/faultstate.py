@@ -14,6 +14,7 @@ from sickbay.api.fault_type import FaultType
 from sickbay.api.names import condition_type
 from sickbay.api.node_repair import Attempt, FaultSource, NodeRepair, RepairFault
 from sickbay.clock import parse_time, rfc3339
+from sickbay.decide import suspects
 from sickbay.decide.actionable import wants_repair
 from sickbay.decide.faults import Active, Evidence, Proofs, evidence, hidden
 from sickbay.decide.hand import untouched
@@ -59,6 +60,8 @@ def judge(work: Work, fault: RepairFault, active: Active | None, known: FaultTyp
         fault.gone_since = now
     gone = parse_time(fault.gone_since) if fault.gone_since and active is None else None
     verdict = evidence(known, _last_seen(fault), gone, work.node, active, _proofs(work.repair, fault), work.now)
+    if suspects.is_answered(work.repair, fault.type):
+        verdict = Evidence.CLEAR
     if verdict is Evidence.PRESENT and active is not None:
         if fault.gone_since is not None and untouched(work.repair):
             fault.first_seen = now  # its `for` begins anew

@@ -12,11 +12,13 @@ from sickbay.api import kinds, names
 from sickbay.api.core import Node
 from sickbay.api.hold import Hold
 from sickbay.api.holds import strictest
+from sickbay.api.job_recovery import JobRecovery
 from sickbay.api.node_repair import NodeRepair
+from sickbay.api.recovery_policy import RecoveryPolicy
 from sickbay.api.repair_pool import RepairPool
 from sickbay.api.repair_rule import RepairRule
 from sickbay.clock import Clock, Randomness
-from sickbay.decide import catalogue
+from sickbay.decide import catalogue, suspects
 from sickbay.decide.actionable import wants_repair
 from sickbay.decide.arbitration import ordered
 from sickbay.decide.excuse import excused
@@ -57,19 +59,24 @@ class Sources:
                 "waiting": lambda repair: [repair.status.phase] if not repair.ended else [],
             },
         )
+        self.policies: Informer[RecoveryPolicy] = informer(kinds.RECOVERY_POLICY)
+        self.recoveries: Informer[JobRecovery] = informer(
+            kinds.JOB_RECOVERY, indexes={"suspect": suspect_nodes, "placed": placed_nodes}
+        )
         self.catalogue = catalogue.build()
         self.tally = Tally()
         self._clock, self._randomness = clock, randomness
         self._seen: dict[str, dict[str, datetime]] = {}
         self._blind: dict[str, datetime] = {}
-        self._active: dict[str, tuple[str, int, list[Active]]] = {}
+        self._active: dict[str, tuple[tuple[object, ...], list[Active]]] = {}
         self._edition = 0
         self.types.on_change(lambda _old, _new: self._stale())
         self._catalogue_stale = False
 
     @property
     def all(self) -> list[Informer[Any]]:
-        return [self.nodes, self.pools, self.rules, self.types, self.holds, self.repairs]
+        people = (self.pools, self.rules, self.types, self.holds, self.policies)
+        return [self.nodes, *people, self.repairs, self.recoveries]
 
     async def wait_synced(self) -> None:
         await asyncio.gather(*(informer.synced.wait() for informer in self.all))
@@ -100,13 +107,21 @@ class Sources:
 
     def active(self, node: Node) -> list[Active]:
         """The node's active faults, the leading one first."""
-        version = node.metadata.resource_version
+        suspicion = self._suspicion(node)
+        version = node.metadata.resource_version, self._edition, suspicion and suspicion.identity
         kept = self._active.get(node.name)
-        if kept is not None and kept[0] == version and kept[1] == self._edition:
-            return kept[2]
-        found = ordered(active_faults(node, self.catalogue))
-        self._active[node.name] = (version, self._edition, found)
+        if kept is not None and kept[0] == version:
+            return kept[1]
+        found = ordered([*active_faults(node, self.catalogue), *([suspicion] if suspicion is not None else [])])
+        self._active[node.name] = (version, found)
         return found
+
+    def _suspicion(self, node: Node) -> Active | None:
+        """What the job loop has against the node."""
+        records = self.recoveries.by_index("suspect", node.name)
+        if not records:
+            return None
+        return suspects.suspected(node, records, self.repairs_of(node.name), self.catalogue.get(suspects.FAULT))
 
     def seen(self, node: Node) -> dict[str, datetime]:
         """Since when each active fault of the node has been seen without a break, by our own clock."""
@@ -177,3 +192,13 @@ class Sources:
 
     def repairs_in(self, pool: str) -> list[NodeRepair]:
         return self.repairs.by_index("pool", pool)
+
+
+def suspect_nodes(record: JobRecovery) -> list[str]:
+    return sorted({suspect.node for suspect in record.status.suspects})
+
+
+def placed_nodes(record: JobRecovery) -> list[str]:
+    """Where the job runs now."""
+    present = [attempt for attempt in record.status.attempts[-1:] if not attempt.ended]
+    return sorted({node for attempt in present for node in attempt.placement.values()})

@@ -7,9 +7,10 @@ from datetime import datetime
 from sickbay.api import holds
 from sickbay.api.core import Node
 from sickbay.api.node_repair import NodeRepair, Plan
+from sickbay.api.recovery_policy import RecoveryPolicy
 from sickbay.api.repair_pool import RepairPool
 from sickbay.api.repair_rule import RepairRule
-from sickbay.decide import budget, opening
+from sickbay.decide import budget, jobgate, opening
 from sickbay.decide import plan as planning
 from sickbay.decide.faults import Active
 from sickbay.decide.reservations import Reservations
@@ -50,7 +51,19 @@ class Views:
             joins=joins,
             seen=sources.seen(node),
             replan=lambda lead: self._plan_for(repair, node, pool, lead, now),
+            jobs=lambda step, attempt, asked: self._jobs(repair, step, attempt, asked, now),
         )
+
+    def _jobs(
+        self, repair: NodeRepair, step: str, attempt: int, asked: datetime, now: datetime
+    ) -> jobgate.JobsWait | None:
+        sources, node = self._sources, repair.spec.node.name
+        placed = sources.recoveries.by_index("placed", node)
+
+        def policy(namespace: str, name: str) -> RecoveryPolicy | None:
+            return sources.policies.get(name, namespace)
+
+        return jobgate.waiting(node, repair.metadata.name, step, attempt, placed, policy, asked, now)
 
     def _joining(
         self, repair: NodeRepair, node: Node, pool: RepairPool | None, now: datetime, observe: bool
