@@ -37,7 +37,7 @@ from sickbay.providers.base import Provider
 
 log = structlog.get_logger(__name__)
 
-WORKERS = 32
+WORKERS = 16
 """Looks at once. Most of one is waiting for an answer; a back-end that hangs must not keep others from returning."""
 LOOK_AGAIN = 60.0
 """Seconds after which every open repair is looked at again, whatever the watches said."""

@@ -7,7 +7,9 @@ from contextlib import asynccontextmanager, contextmanager
 from typing import Any
 
 from sickbay.api.names import API_VERSION
+from sickbay.kube.lease import LeaseTimes
 from sickbay.sim.cloud import Behaviour, ScriptLine
+from sickbay.sim.components import Settings
 from sickbay.sim.fleet import PoolSpec
 from sickbay.sim.hand import PODS, REPAIRS, condition_of
 from sickbay.sim.history import marks_of
@@ -19,6 +21,9 @@ STEPS = ("Quarantine", "Drain", "Repair", "Validate", "Unquarantine")
 NODE = "train-0"
 FAULT = "RebootMe"
 DETECTOR = "node-problem-detector"
+
+CALM = LeaseTimes(duration=3600, deadline=3000, period=1000)
+"""For worlds in which nobody dies: renewals are most of what an idle world costs."""
 
 
 def fault_type(*ladder: Any, name: str = "test.reboot", **spec: Any) -> dict[str, Any]:
@@ -197,8 +202,14 @@ async def ward(
     replicas: int = 1,
     seed: int = 0,
     prepare: Callable[[World], None] | None = None,
+    lease: LeaseTimes = CALM,
+    **execute: Any,
 ) -> AsyncIterator[Ward]:
-    """A running world with decide and execute; objects given replace the defaults of their kind."""
+    """A running world with decide and execute; objects given replace the defaults of their kind.
+
+    Further keyword arguments are options of execute.
+    """
+    settings = Settings(options={"decide": {"lease": lease}, "execute": {"lease": lease, **execute}})
     spec = PoolSpec("train", nodes=nodes, gpus=gpus, boot_seconds=boot, behaviour=Behaviour(keeps_keys=keeps_keys))
     given = {obj["kind"] for obj in objects}
     defaults = [obj for obj in (rule(), pool(), fault_type()) if obj["kind"] not in given]
@@ -209,7 +220,7 @@ async def ward(
         if prepare is not None:
             prepare(world)
 
-    async with running_world(spec, seed=seed, prepare=set_up) as world:
+    async with running_world(spec, seed=seed, prepare=set_up, settings=settings) as world:
         await world.clock.sleep(1)
         world.start_components(("decide", "execute"), replicas)
         await world.clock.sleep(4)

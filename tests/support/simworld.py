@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from typing import Any
 
+from sickbay.sim.components import Settings
 from sickbay.sim.fleet import PoolSpec
 from sickbay.sim.hand import PODS, condition_of
 from sickbay.sim.loop import VirtualLoop
@@ -15,12 +16,15 @@ from sickbay.sim.world import World
 
 @asynccontextmanager
 async def running_world(
-    *pools: PoolSpec, seed: int = 0, prepare: Callable[[World], None] | None = None
+    *pools: PoolSpec,
+    seed: int = 0,
+    prepare: Callable[[World], None] | None = None,
+    settings: Settings | None = None,
 ) -> AsyncIterator[World]:
     """A world whose simulated parts run; fails when one of them breaks."""
     loop = asyncio.get_running_loop()
     assert isinstance(loop, VirtualLoop)
-    world = World(loop, seed)
+    world = World(loop, seed, settings)
     for pool in pools:
         world.fleet.add_pool(pool)
     if prepare is not None:
