@@ -17,6 +17,7 @@ import msgspec
 import yaml
 
 from sickbay.api.cel import CelError, Program
+from sickbay.api.duration import parse_duration
 from sickbay.api.fault_type import FaultType
 from sickbay.api.patches import apply_merge
 
@@ -104,7 +105,25 @@ def _usable(name: str, obj: Mapping[str, Any]) -> FaultType:
         raise ValueError(f"FaultType {name}: spec.{missing[0]} is missing; no built-in entry of this name provides it")
     if spec["scope"] == "Domain" and not spec.get("domain"):
         raise ValueError(f"FaultType {name}: spec.domain is empty; scope Domain needs the topology label of the domain")
-    return msgspec.convert(dict(obj), FaultType)
+    entry = msgspec.convert(dict(obj), FaultType)
+    for field_, text in _durations(entry):
+        try:
+            parse_duration(text or "0s")
+        except ValueError as err:
+            raise ValueError(f"FaultType {name}: spec.{field_}: {err}") from None
+    return entry
+
+
+def _durations(entry: FaultType) -> Iterable[tuple[str, str | None]]:
+    """Every duration of the entry with its place: one that cannot be read must be found here, not in mid-repair."""
+    spec = entry.spec
+    yield "for", spec.for_
+    yield "ceiling", spec.ceiling
+    for number, rung in enumerate(spec.remedy or ()):
+        yield f"remedy[{number}].timeout", rung.timeout
+    if spec.validation is not None:
+        yield "validation.ceiling", spec.validation.ceiling
+        yield "validation.soak", spec.validation.soak
 
 
 def _matchers(name: str, entry: FaultType) -> tuple[list[tuple[str, ConditionTest]], list[Program]]:
