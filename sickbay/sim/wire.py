@@ -137,9 +137,10 @@ class Wire(httpx2.AsyncBaseTransport):
     async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
         await self._life.breathe()
         described = self._describe(request)
-        phase = self._crash_phase(described)
-        if phase == "before":
-            await self._die()
+        plan = self._due_crash(described)
+        phase = plan.phase if plan is not None else ""
+        if plan is not None and phase == "before":
+            await self._die(plan)
         faults = self._weather.on(described)
         await self._delay(faults)
         if described.writes:
@@ -150,11 +151,11 @@ class Wire(httpx2.AsyncBaseTransport):
         if refusal is not None:
             return refusal
         response = await self._inner.handle_async_request(request)
-        if phase == "lost":
+        if plan is not None and phase == "lost":
             await response.aclose()
-            await self._die()
-        if phase == "after":
-            asyncio.get_running_loop().call_soon(self._crash, self._plan_restart())
+            await self._die(plan)
+        if plan is not None and phase == "after":
+            asyncio.get_running_loop().call_soon(self._crash, plan.restart)
         await self._life.breathe()
         return self._watched(response, described) if described.verb == "watch" else response
 
@@ -173,19 +174,18 @@ class Wire(httpx2.AsyncBaseTransport):
 
     # --- crashes
 
-    def _crash_phase(self, request: Request) -> str:
+    def _due_crash(self, request: Request) -> CrashPlan | None:
+        """The plan, where this is the write it names; it is used up with that."""
         if self.plan is None or not request.writes:
-            return ""
+            return None
         self.plan.writes -= 1
-        return self.plan.phase if self.plan.writes <= 0 else ""
+        if self.plan.writes > 0:
+            return None
+        due, self.plan = self.plan, None
+        return due
 
-    def _plan_restart(self) -> float:
-        assert self.plan is not None
-        restart, self.plan = self.plan.restart, None
-        return restart
-
-    async def _die(self) -> None:
-        self._crash(self._plan_restart())
+    async def _die(self, plan: CrashPlan) -> None:
+        self._crash(plan.restart)
         await self._life.breathe()
 
     # --- faults

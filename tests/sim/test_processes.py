@@ -277,3 +277,20 @@ async def test_renewals_of_leases_are_no_writes():
         process.crash_on_write(CrashPlan(1, "lost", restart=1000))
         await world.clock.sleep(3)
         assert label(world) == "1"
+
+
+async def test_of_several_writes_at_once_only_the_nth_kills():
+    async def main(running, log):
+        async def write(number):
+            meta = {"labels": {f"n{number}": "x"}}
+            await running.client.patch_merge(kinds.NODE, "train-0", {"metadata": meta})
+            log.append(f"sent {number}")
+
+        await asyncio.gather(*(write(number) for number in range(5)))
+        await running.clock.sleep(1000)
+
+    async with bed(main) as (world, process, log):
+        process.crash_on_write(CrashPlan(3, "after", restart=1000))
+        await world.clock.sleep(1)
+        assert process.running is None
+        assert 1 <= len(log) <= 5

@@ -43,6 +43,10 @@ class View:
         for what in (write.resource, f"{write.resource}/{write.name}"):
             self._versions[what] = self._versions.get(what, 0) + 1
 
+    def forget(self) -> None:
+        """The run is over: the library keeps functions, and with them this view, for ever; the world must not stay."""
+        del self._world
+
     def version(self, read: str) -> float:
         if read == "now":
             return self._world.loop.time()

@@ -72,6 +72,7 @@ class _Run:
         await self._rest()
         self._finish()
         await world.stop()
+        self._expressions.view.forget()
 
     def _components(self) -> tuple[str, ...]:
         """All that the file asks for; where it asks for none by name, all that there are."""
