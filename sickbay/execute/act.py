@@ -95,10 +95,10 @@ class Repair:
         if now < state.next_at:
             return Progress(ReportState.CLAIMED, look.report.message, again=max(0.1, state.next_at - now))
         await self._prepare(look)
-        self._governor.count(look.key)
+        look.check()
+        self._govern(look, count=True)
         state.sends += 1
         state.ambiguous = True  # until an answer is there: this look may be cancelled in the middle of the call
-        look.check()
         try:
             await backend.submit(_act(look))
         except Transient as error:
@@ -117,15 +117,19 @@ class Repair:
     async def _prepare(self, look: Look) -> None:
         """What must hold at the moment of the act, looked at on the server; the permit last, so that it is fresh."""
         await look.permit()
-        refusal = self._governor.refusal(look.key)
-        if refusal:
-            raise Stopped(refusal, again=60)
+        self._govern(look)
         if needs_empty_node(look.current.action) and not look.step.allow_undrained:
             await self._check_empty(look)
         if ACTIONS[look.current.action].node_wide:
             text = f"{look.current.action} by Sickbay"
             self._observe(await lifecycle.show(self._client, look, names.MAINTENANCE_IN_PROGRESS, "True", text))
         await look.permit()
+
+    def _govern(self, look: Look, count: bool = False) -> None:
+        """Counting and judging must not be torn apart by a wait: other looks go on meanwhile."""
+        refusal = self._governor.take(look.key) if count else self._governor.refusal(look.key)
+        if refusal:
+            raise Stopped(refusal, again=60)
 
     async def _check_empty(self, look: Look) -> None:
         """A rule without a Drain step leaves that to the owner: wait until only exempted pods are left."""

@@ -89,6 +89,7 @@ class Claims:
             waits_for="",
             proof={**old.proof, **progress.proof},
             pods=progress.pods[:32],
+            offers=progress.offers[:64],
         )
         prior = progress.prior if progress.prior != repair.status.prior else None
         return await self._write_news(repair, old, new, now, prior)
@@ -141,4 +142,5 @@ class Claims:
 def _meaning(report: Report) -> tuple[object, ...]:
     """What is told at once; a changed wording can wait."""
     pods = [(pod.pod, pod.state, pod.why) for pod in report.pods]
-    return report.state, report.attempt, report.plan_generation, report.waits_for, report.proof, pods
+    offers = [(offer.job.uid, offer.until) for offer in report.offers]
+    return report.state, report.attempt, report.plan_generation, report.waits_for, report.proof, pods, offers

@@ -16,6 +16,7 @@ import structlog
 from sickbay.api import kinds
 from sickbay.api.core import Node
 from sickbay.api.hold import Hold
+from sickbay.api.job_recovery import JobRecovery
 from sickbay.api.node_repair import NodeRepair
 from sickbay.api.words import Step
 from sickbay.clock import Clock, Randomness
@@ -78,18 +79,19 @@ class ExecuteController:
             retry_period=self._options.lease.period,
         )  # fmt: skip
         self._queue: WorkQueue[str] = WorkQueue(clock, randomness, name="execute", retry_high=RETRY_MOST)
+        self._recoveries: Informer[JobRecovery] = self._informer(kinds.JOB_RECOVERY)
         self._tools = self._made_tools(providers)
         self._shift: Shift | None = None
         self._tools.repairs.on_change(self._repair_changed)
         self._tools.nodes.on_change(self._node_changed)
         self._tools.holds.on_change(self._hold_changed)
+        self._recoveries.on_change(self._recovery_changed)
+
+    def _informer(self, kind: kinds.Kind[Any], **more: Any) -> Informer[Any]:
+        return Informer(self._client, kind, self._clock, self._randomness, resync=self._options.resync, **more)
 
     def _made_tools(self, providers: Mapping[str, Provider]) -> Tools:
-        def informer(kind: kinds.Kind[Any], **more: Any) -> Informer[Any]:
-            return Informer(
-                self._client, kind, self._clock, self._randomness, resync=self._options.resync, **more
-            )  # fmt: skip
-
+        informer = self._informer
         return Tools(
             client=self._client,
             clock=self._clock,
@@ -101,12 +103,13 @@ class ExecuteController:
             repairs=informer(kinds.NODE_REPAIR, indexes={"node": lambda repair: [repair.spec.node.name]}),
             pools=informer(kinds.REPAIR_POOL),
             holds=informer(kinds.HOLD),
+            recoveries=self._recoveries.get,
         )
 
     @property
     def _informers(self) -> tuple[Informer[Any], ...]:
         tools = self._tools
-        return tools.nodes, tools.repairs, tools.pools, tools.holds
+        return tools.nodes, tools.repairs, tools.pools, tools.holds, self._recoveries
 
     async def run(self) -> None:
         """Keep the caches current, and act whenever the lease is ours."""
@@ -174,6 +177,14 @@ class ExecuteController:
     def _hold_changed(self, old: Hold | None, new: Hold | None) -> None:
         if old is None or new is None or old.metadata.generation != new.metadata.generation:
             self._add_all()
+
+    def _recovery_changed(self, old: JobRecovery | None, new: JobRecovery | None) -> None:
+        """An answer to an offer lets a drain go on."""
+        for record in (old, new):
+            for move in record.status.moves if record is not None else ():
+                repair = self._tools.repairs.get(move.repair)
+                if repair is not None:
+                    self._add(repair)
 
     async def _reconcile(self, name: str) -> float | None:
         repair = self._tools.repairs.get(name)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from datetime import datetime
 
 from sickbay.api import kinds, names
 from sickbay.api.core import Node, Pod, PodDisruptionBudget
@@ -19,6 +20,7 @@ from sickbay.clock import Clock, parse_time, rfc3339
 from sickbay.execute import lifecycle
 from sickbay.execute.blocked import Blocked
 from sickbay.execute.budgets import covering, never_allows
+from sickbay.execute.offers import Recoveries, offered
 from sickbay.execute.pace import Pace
 from sickbay.execute.podfilter import Drain as Terms
 from sickbay.execute.podfilter import Fate, Judged, judge, unreachable
@@ -34,8 +36,16 @@ EVICTIONS_PER_PASS = 20
 class Drain:
     """Empties nodes. Lives for one term."""
 
-    def __init__(self, client: Client, clock: Clock, pace: Pace, observe: Callable[[Node], None]) -> None:
+    def __init__(
+        self,
+        client: Client,
+        clock: Clock,
+        pace: Pace,
+        observe: Callable[[Node], None],
+        recoveries: Recoveries = lambda _name, _namespace: None,
+    ) -> None:
         self._client = client
+        self._recoveries = recoveries
         self._clock = clock
         self._pace = pace
         self._observe = observe
@@ -54,6 +64,9 @@ class Drain:
             return await self._done(look, judged)
         blocked = self._blocked.setdefault(look.repair.metadata.uid, Blocked(self._clock))
         blocked.remember([j.pod for j in staying], look.report)
+        moving = offered(look, [j.pod for j in judged if j.fate in (Fate.GOES, Fate.ENDING)], self._recoveries)
+        judged = [_left_to_its_job(j, moving.kept) for j in judged]
+        staying = [_left_to_its_job(j, moving.kept) for j in staying]
         moved = 0
         if look.current.waits_for != WaitsFor.CLEAR_PROOF:
             moved = await self._evict(look, judged, blocked)
@@ -61,6 +74,7 @@ class Drain:
             ReportState.IN_PROGRESS,
             _summary(staying, blocked),
             pods=[_told(j, blocked) for j in staying],
+            offers=moving.offers,
             again=PASS if moved else _quiet(staying, blocked),
             events=blocked.news([j.pod for j in staying]),
         )
@@ -133,6 +147,12 @@ class _Budgets:
             except errors.ApiError:
                 return []
         return covering(pod, self._known[pod.namespace])
+
+
+def _left_to_its_job(judged: Judged, kept: dict[str, datetime]) -> Judged:
+    """A rank of a gang that the job loop moves as a whole waits for that move."""
+    until = kept.get(judged.pod.uid)
+    return replace(judged, fate=Fate.WAITS, until=until) if until is not None and judged.fate is Fate.GOES else judged
 
 
 def _terms(look: Look) -> Terms:

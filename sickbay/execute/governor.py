@@ -46,6 +46,9 @@ class Governor:
                 return f"the governor stops all acts: {count} within the last {span}, {limit} allowed"
         return ""
 
-    def count(self, key: str) -> None:
-        """The act with this key is about to be sent."""
-        self._acts.setdefault(key, self._clock.monotonic())
+    def take(self, key: str) -> str:
+        """As `refusal`, and counts the act where there is none: it is about to be sent."""
+        refusal = self.refusal(key)
+        if not refusal:
+            self._acts.setdefault(key, self._clock.monotonic())
+        return refusal

@@ -18,9 +18,9 @@ from sickbay.kube.nodelease import Hold, NodeLease
 log = structlog.get_logger(__name__)
 
 SURE_FOR = 60.0
-"""Seconds for which a look at the Lease is good enough for an act."""
+"""Seconds for which a look at the Lease, or one that found the convention not in use, is good enough for an act."""
 KEPT_FOR = 600.0
-"""Seconds between renewals while nothing is done, and between looks whether the convention is in use at all."""
+"""Seconds between renewals while nothing is done."""
 OTHER_AGAIN = 15.0
 """Seconds until a node in another's hands is looked at again."""
 
@@ -33,6 +33,17 @@ class Owners:
         self._clock = clock
         self._sure: dict[str, float] = {}
         self._kept: dict[str, float] = {}
+        self._unused_until = float("-inf")
+
+    async def in_use(self) -> bool:
+        """Whether remediators share Leases on this cluster at all. Raises ApiError when that cannot be known."""
+        now = self._clock.monotonic()
+        if self._unused_until > now:
+            return False
+        if await self._leases.in_use():
+            return True
+        self._unused_until = now + SURE_FOR
+        return False
 
     async def require(self, node: Node) -> None:
         """Hold the Lease, or raise Stopped with the name of who has it. Raises ApiError when that cannot be known."""
@@ -40,11 +51,14 @@ class Owners:
             return
         taken = await self._leases.take(node)
         now = self._clock.monotonic()
+        if taken.hold is Hold.UNUSED:
+            self._unused_until = now + SURE_FOR
+            return
         if not taken.free_to_act:
             self._forget(node.uid)
             other = taken.holder or "another remediator"
             raise Stopped(f"{other} holds the Lease of the node", WaitsFor.OTHER_OWNER, OTHER_AGAIN)
-        self._sure[node.uid] = now + (KEPT_FOR if taken.hold is Hold.UNUSED else SURE_FOR)
+        self._sure[node.uid] = now + SURE_FOR
         self._kept[node.uid] = now + KEPT_FOR
 
     async def keep(self, node: Node) -> None:
@@ -65,7 +79,8 @@ class Owners:
     async def release(self, node: Node) -> None:
         """Give it back. Raises ApiError."""
         self._forget(node.uid)
-        await self._leases.release(node.name)
+        if await self.in_use():
+            await self._leases.release(node.name)
 
     def _forget(self, uid: str) -> None:
         self._sure.pop(uid, None)

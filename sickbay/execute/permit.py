@@ -1,14 +1,16 @@
 """The permit: everything that must hold for an act, read from the server right before it.
 
 Never from a cache: the record (is this attempt still asked for?), the node (is it the one, is it still ours?), the
-Holds, the Lease shared with other remediators. What cannot be read gives no permit. A permit is good for one second,
-so that a batch of evictions does not ask for each pod anew.
+Holds, the Lease shared with other remediators. They are read side by side, and judged when all are there. What cannot
+be read gives no permit. A permit is good for one second, so that a batch of evictions does not ask for each pod anew.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+import asyncio
+from collections.abc import Callable, Coroutine, Iterable
 from dataclasses import dataclass
+from typing import Any
 
 from sickbay.api import kinds
 from sickbay.api.core import Node
@@ -70,12 +72,14 @@ class Permits:
         self._given.pop(repair.metadata.uid, None)
         now = self._clock.now()
         guard.check_holds(self._known.holds(), repair, node, self._known.pools(repair, node), now)
-        fresh = await self._record(repair)
-        live = await self._node(fresh)
-        await self._holds(fresh, live)
+        fresh, live, holds, shared = await _together(
+            self._record(repair), self._node(repair), self._holds(), self._shared(repair)
+        )
+        guard.check_holds(holds, fresh, live, self._known.pools(fresh, live), self._clock.now())
         if not guard.releasing(fresh):
             guard.check_hands(fresh, live)
-            await self._owners.require(live)
+            if shared:
+                await self._owners.require(live)
         self._check()
         permit = Permit(fresh, live, self._clock.monotonic() + GOOD_FOR)
         self._given[repair.metadata.uid] = permit
@@ -101,7 +105,7 @@ class Permits:
         self._known.observe(node)
         return guard.check_node(repair, node)
 
-    async def _holds(self, repair: NodeRepair, node: Node) -> None:
+    async def _holds(self) -> list[Hold]:
         try:
             listing = await self._client.list(kinds.HOLD)
         except errors.ApiError as error:
@@ -109,7 +113,21 @@ class Permits:
         if listing.malformed:
             bad = listing.malformed[0]
             raise Stopped(f"Hold {bad.identity.name} cannot be read: {bad.error}", WaitsFor.HOLD)
-        guard.check_holds(listing.items, repair, node, self._known.pools(repair, node), self._clock.now())
+        return listing.items
+
+    async def _shared(self, repair: NodeRepair) -> bool:
+        """Whether the node's Lease has to be held. A release never asks: what cannot be known must not delay it."""
+        return guard.releasing(repair) or await self._owners.in_use()
+
+
+async def _together(*reads: Coroutine[Any, Any, Any]) -> list[Any]:
+    """The answers of reads that do not wait for each other; the first that fails ends them all."""
+    tasks = [asyncio.ensure_future(read) for read in reads]
+    try:
+        return await asyncio.gather(*tasks)
+    finally:
+        for task in tasks:
+            task.cancel()
 
 
 def _covers(given: NodeRepair, asked: NodeRepair) -> bool:

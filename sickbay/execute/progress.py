@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 
 from sickbay.api.core import Node
-from sickbay.api.node_repair import BlockingPod, Current, NodeRepair, PlanStep, Prior, Report
+from sickbay.api.node_repair import BlockingPod, Current, NodeRepair, Offer, PlanStep, Prior, Report
 from sickbay.api.objectnames import act_key
 from sickbay.api.words import ReportState
 from sickbay.clock import parse_time
@@ -76,6 +76,8 @@ class Progress:
     message: str = ""
     proof: dict[str, str] = field(default_factory=dict)
     pods: list[BlockingPod] = field(default_factory=list)
+    offers: list[Offer] = field(default_factory=list)
+    """Gangs that the job loop is asked to move."""
     prior: Prior | None = None
     again: float = 10.0
     """Seconds until the next look, as long as the state is not an end."""

@@ -26,6 +26,7 @@ from sickbay.execute.backends import Backends
 from sickbay.execute.claim import Claim, Claims, LaterTerm
 from sickbay.execute.drain import Drain
 from sickbay.execute.governor import Governor
+from sickbay.execute.offers import Recoveries
 from sickbay.execute.owners import Owners
 from sickbay.execute.pace import Pace
 from sickbay.execute.permit import Known, Permits
@@ -58,6 +59,8 @@ class Tools:
     repairs: Informer[NodeRepair]
     pools: Informer[RepairPool]
     holds: Informer[Hold]
+    recoveries: Recoveries = lambda _name, _namespace: None
+    """What the job loop says of the jobs whose pods are drained."""
 
 
 class StepRunner(Protocol):
@@ -77,7 +80,7 @@ class Shift:
         known = Known(tools.holds.all, self._pool_names, observe)
         self._permits = Permits(client, clock, self._check, self._owners, known)
         self._claims = Claims(client, leadership.term, self._check, tools.repairs.observe_write)
-        self._drain = Drain(client, clock, tools.pace, observe)
+        self._drain = Drain(client, clock, tools.pace, observe, tools.recoveries)
         self._repair = Repair(client, clock, tools.backends, tools.governor, observe)
         self._steps: dict[str, StepRunner] = {
             Step.QUARANTINE: Quarantine(client, observe),

@@ -278,7 +278,7 @@ async def test_the_governor_stops_acts_beyond_its_limits_and_says_so() -> None:
     bench = Bench()
     bench.open()
     for n in range(10):
-        bench.governor.count(f"other/Repair/{n}")
+        bench.governor.take(f"other/Repair/{n}")
     shift = bench.shift()
     again = await shift.look()
     assert not acted(bench)
