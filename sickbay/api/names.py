@@ -51,7 +51,7 @@ PROGRESS_STEP = f"{GROUP}/step"
 ATTEMPT = f"{GROUP}/attempt"
 """Label on a job and its pods: number of the attempt they belong to; absent = the first."""
 HELD_FOR = f"{GROUP}/held-for"
-"""Annotation on a job that we have suspended: number of the attempt it is held after. Others' suspensions carry none."""
+"""Annotation on a job that we have suspended: the attempt it is held after. Suspensions by others carry none."""
 EXCLUDED_NODES = f"{GROUP}/excluded-nodes"
 """Annotation on a job: values of kubernetes.io/hostname that we have put into its affinity, comma-separated."""
 
