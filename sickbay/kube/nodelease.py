@@ -65,7 +65,7 @@ class NodeLease:
         except errors.NotFound:
             return await self._create(node, duration)
         except errors.Forbidden:
-            if await self._namespace_exists():
+            if await self.in_use():
                 raise
             return Taken(Hold.UNUSED)
         seen = self._seen.setdefault(name, Observation())
@@ -93,7 +93,7 @@ class NodeLease:
         except (errors.NotFound, errors.Conflict):
             return
         except errors.Forbidden:
-            if await self._namespace_exists():
+            if await self.in_use():
                 raise
 
     async def _create(self, node: Node, duration: int) -> Taken:
@@ -105,12 +105,13 @@ class NodeLease:
         except errors.AlreadyExists:
             return Taken(Hold.OTHER)
         except errors.NotFound:
-            if await self._namespace_exists():
+            if await self.in_use():
                 raise
             return Taken(Hold.UNUSED)
         return Taken(Hold.HELD, self._holder)
 
-    async def _namespace_exists(self) -> bool:
+    async def in_use(self) -> bool:
+        """Whether the convention is in use on this cluster: its namespace exists."""
         try:
             await self._client.get(NAMESPACE, self._namespace)
         except errors.NotFound:
