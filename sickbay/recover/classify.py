@@ -97,8 +97,8 @@ def _disrupted(evidence: Evidence) -> Verdict | None:
     root = evidence.root
     if root is None or root.how not in ("Disrupted", "Deleted"):
         return None
-    if root.reason == "DeletionByTaintManager" and _lost(evidence, root.node):
-        return None
+    if _against(evidence, root.node):
+        return None  # whoever took it away, there was something wrong with the node
     why = f"somebody's decision ended it: {root.words()}"
     return Verdict(JobVerdict.POLICY, (why,), fingerprint=f"policy: {root.reason or root.how}", conclusive=True)
 

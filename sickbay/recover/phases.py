@@ -15,7 +15,7 @@ import msgspec
 
 from sickbay.api.job_recovery import JobRecovery
 from sickbay.api.words import RecoveryPhase
-from sickbay.recover import fence, held, judge, live, suspects
+from sickbay.recover import fence, gates, held, judge, live, moves, suspects
 from sickbay.recover.view import HOLDING, View, Work
 
 _DECODE = msgspec.json.Decoder(JobRecovery).decode
@@ -35,6 +35,8 @@ def advance(record: JobRecovery, view: View) -> Work:
     if view.job is not None and not work.record.spec.job.uid:
         live.adopt(work, view.job)
     suspects.tidy(work)
+    gates.answer_gates(work)
+    moves.answer_offers(work)
     for _ in range(HOPS):
         before = work.phase, len(work.status.attempts)
         _look(work)

@@ -33,7 +33,7 @@ def _weight(end: End, reading: Reading | None) -> int:
     if shows in (Shows.HARDWARE, Shows.WORKLOAD):
         return 0
     if end.terminated:
-        return 3
+        return 4 if end.how == "Deleted" else 3
     return 2 if shows is Shows.SYMPTOM or end.signal == SIGABRT else 1
 
 

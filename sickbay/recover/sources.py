@@ -16,6 +16,8 @@ from typing import Any
 from sickbay.api import kinds, names
 from sickbay.api.core import Node, Pod
 from sickbay.api.job_recovery import JobAttempt, JobRecovery
+from sickbay.api.joblabels import JOB_NAME
+from sickbay.api.joblabels import job_of as labelled_job
 from sickbay.api.node_repair import NodeRepair
 from sickbay.api.objectnames import job_recovery_name
 from sickbay.api.recovery_policy import RecoveryPolicy
@@ -24,7 +26,7 @@ from sickbay.kube import errors
 from sickbay.kube.client import Client
 from sickbay.kube.informer import Informer
 from sickbay.recover.adapters import ADAPTERS
-from sickbay.recover.adapters.base import JOB_NAME, Adapter, facts
+from sickbay.recover.adapters.base import Adapter, facts
 from sickbay.recover.ends import End, end_of
 from sickbay.recover.evidence import Onset
 from sickbay.recover.fence import lingering
@@ -88,7 +90,7 @@ class Sources:
             kinds.POD, labels=JOB_NAME, indexes={"job": _jobs_of, "node": lambda pod: [pod.node_name]}
         )
         self.repairs: Informer[NodeRepair] = informer(
-            kinds.NODE_REPAIR, indexes={"node": lambda repair: [repair.spec.node.name]}
+            kinds.NODE_REPAIR, indexes={"node": lambda repair: [repair.spec.node.name], "withheld": _withheld}
         )
         self.recoveries: Informer[JobRecovery] = informer(
             kinds.JOB_RECOVERY, indexes={"node": _nodes_of, "root": _roots_of}
@@ -251,7 +253,8 @@ class Sources:
             self.progress.read_from(id_, policy.spec.hang.progress.annotation)
         pods = self.pods_of(id_)
         ends = self._ends_of(id_, pods)
-        watched = self._watched(pods, ends, record)
+        withheld = tuple(sorted({r.spec.node.name for r in self.repairs.by_index("withheld", "yes")}))
+        watched = self._watched(pods, ends, record) | set(withheld)
         nodes = {name: node for name in watched if (node := self.nodes.get(name)) is not None}
         failing = bool(ends)
         view = View(
@@ -266,6 +269,7 @@ class Sources:
             nodes=nodes,
             signs=self._signs.of,
             repairs={name: tuple(self.repairs.by_index("node", name)) for name in watched},
+            withheld=withheld,
             onsets=self._onsets(now) if failing else (),
             others=self._others(id_, watched, now) if failing else (),
             standing=self.progress.standing(id_, pods),
@@ -338,12 +342,9 @@ class Sources:
 
 
 def job_of(pod: Pod) -> tuple[JobId | None, Adapter | None]:
-    """The job that the pod is a rank of, by the first kind that knows it."""
-    for kind, adapter in ADAPTERS.items():
-        name = adapter.name_of(pod)
-        if name:
-            return JobId(kind, pod.namespace, name), adapter
-    return None, None
+    """The job that the pod is a rank of, and its kind's adapter."""
+    kind, name = labelled_job(pod)
+    return (JobId(kind, pod.namespace, name), ADAPTERS[kind]) if name else (None, None)
 
 
 def rank_pod(adapter: Adapter, pod: Pod) -> RankPod:
@@ -366,6 +367,12 @@ def _nodes_of(record: JobRecovery) -> list[str]:
     for attempt in status.attempts[-1:]:
         found |= set(attempt.placement.values())
     return sorted(name for name in found if name)
+
+
+def _withheld(repair: NodeRepair) -> list[str]:
+    """Repairs whose node stays in service only because a limit forbids to take it out."""
+    condition = repair.status.condition(names.WOULD_QUARANTINE)
+    return ["yes"] if condition is not None and condition.status == "True" and not repair.ended else []
 
 
 def _roots_of(record: JobRecovery) -> list[str]:

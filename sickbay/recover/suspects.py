@@ -80,12 +80,10 @@ def stays_open(view: View, node: str) -> str:
 
 def host_names(work: Work) -> list[str]:
     """What the next attempt has to keep away from, as values of kubernetes.io/hostname."""
-    found = []
-    for excluded in work.status.excluded:
-        node = work.view.nodes.get(excluded.node)
-        if node is not None and (not excluded.uid or node.uid == excluded.uid):
-            found.append(node.labels.get(HOSTNAME, node.name))
-    return sorted(set(found))
+    nodes = work.view.nodes
+    avoided = [e.node for e in work.status.excluded if (n := nodes.get(e.node)) is not None and e.uid in ("", n.uid)]
+    found = [nodes[name] for name in (*avoided, *work.view.withheld) if name in nodes]
+    return sorted({node.labels.get(HOSTNAME, node.name) for node in found})
 
 
 def tidy(work: Work) -> None:
@@ -98,12 +96,19 @@ def tidy(work: Work) -> None:
         if not _over(view, e.node, e.uid, _began(work, e)) and not (e.until and parse_time(e.until) <= work.now)
     ]
     expire = parse_duration(work.policy.exclusions.expire)
+    named = {s.node for s in status.suspects}
+    status.excluded = [e for e in status.excluded if e.node in named or _is_repaired_now(view, e.node)]
     kept = {e.node for e in status.excluded}
     status.suspects = [
         s for s in status.suspects if s.node in kept or not s.since or parse_time(s.since) + expire > work.now
     ]
     for until in (parse_time(e.until) for e in status.excluded if e.until):
         work.wake(until)
+
+
+def _is_repaired_now(view: View, node: str) -> bool:
+    """A node that the job left for a repair, without a suspicion, is avoided as long as that repair is open."""
+    return any(not repair.ended for repair in view.repairs.get(node, ()))
 
 
 def _began(work: Work, excluded: Excluded) -> datetime | None:

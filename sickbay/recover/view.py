@@ -90,6 +90,8 @@ class View:
     signs: Callable[[Node], list[Sign]] = lambda _: []
     repairs: Mapping[str, tuple[NodeRepair, ...]] = field(default_factory=dict)
     """NodeRepairs by node, for the same nodes."""
+    withheld: tuple[str, ...] = ()
+    """Nodes that only a limit keeps in service (WouldQuarantine)."""
     onsets: tuple[Onset, ...] = ()
     others: tuple[JobAttempt, ...] = ()
     """Failed attempts of other jobs."""

@@ -13,10 +13,11 @@ import msgspec
 
 from sickbay.api import kinds, names
 from sickbay.api.job_recovery import JobRecovery
+from sickbay.api.joblabels import JOB_NAME
 from sickbay.api.patches import merge_diff
 from sickbay.kube import errors
 from sickbay.kube.client import Client
-from sickbay.recover.adapters.base import JOB_NAME, Adapter, again, held, released
+from sickbay.recover.adapters.base import Adapter, again, held, released
 from sickbay.recover.job import Job, Obj
 from sickbay.recover.sources import Sources, job_of, rank_pod
 from sickbay.recover.view import RankPod

@@ -6,5 +6,4 @@ from sickbay.recover.adapters.base import Adapter
 from sickbay.recover.adapters.indexed_job import IndexedJob
 from sickbay.recover.adapters.jobset import JobSet
 
-ADAPTERS: dict[str, Adapter] = {"JobSet": JobSet(), "Job": IndexedJob()}
-"""By kind; the first one that knows a pod has it."""
+ADAPTERS: dict[str, Adapter] = {"Job": IndexedJob(), "JobSet": JobSet()}

@@ -17,9 +17,6 @@ from sickbay.api.kinds import Kind
 from sickbay.recover import affinity
 from sickbay.recover.job import Job, JobId, Obj, foreign_owner
 
-JOB_NAME = "batch.kubernetes.io/job-name"
-INDEX = "batch.kubernetes.io/job-completion-index"
-
 
 class Adapter(Protocol):
     """One kind of job."""
@@ -29,10 +26,6 @@ class Adapter(Protocol):
     """Whether the kind lets the affinity of a suspended job be changed; if not, the job is made again for it."""
     propagation: str
     """How an old job is deleted before it is made again under its name."""
-
-    def name_of(self, pod: Pod) -> str:
-        """Name of the job of this kind that the pod is a rank of; "" for none."""
-        ...
 
     def rank(self, pod: Pod) -> str: ...
 

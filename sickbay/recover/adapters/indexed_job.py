@@ -12,11 +12,11 @@ from typing import Any
 
 from sickbay.api import kinds
 from sickbay.api.core import Pod
+from sickbay.api.joblabels import COMPLETION_INDEX, JOB_NAME
 from sickbay.api.kinds import Kind
-from sickbay.recover.adapters.base import INDEX, JOB_NAME, condition
+from sickbay.recover.adapters.base import condition
 from sickbay.recover.job import Obj
 
-JOBSET_NAME = "jobset.sigs.k8s.io/jobset-name"
 CONTROLLER = "kubernetes.io/job-controller"
 """spec.managedBy of the usual controller."""
 GENERATED = ("controller-uid", "job-name", "batch.kubernetes.io/controller-uid", JOB_NAME)
@@ -28,16 +28,8 @@ class IndexedJob:
     excludes_in_place = True
     propagation = "Background"
 
-    def name_of(self, pod: Pod) -> str:
-        if JOBSET_NAME in pod.labels:
-            return ""  # a child of a JobSet is no job of its own
-        owner = pod.metadata.controller
-        if owner is not None and owner.kind != "Job":
-            return ""
-        return pod.labels.get(JOB_NAME, "")
-
     def rank(self, pod: Pod) -> str:
-        return pod.labels.get(INDEX) or pod.annotations.get(INDEX, "")
+        return pod.labels.get(COMPLETION_INDEX) or pod.annotations.get(COMPLETION_INDEX, "")
 
     def restart(self, pod: Pod) -> int:
         return 0

@@ -14,8 +14,9 @@ from typing import Any
 
 from sickbay.api import kinds
 from sickbay.api.core import Pod
+from sickbay.api.joblabels import COMPLETION_INDEX
 from sickbay.api.kinds import Kind
-from sickbay.recover.adapters.base import INDEX, condition
+from sickbay.recover.adapters.base import condition
 from sickbay.recover.job import Obj, number
 
 PREFIX = "jobset.sigs.k8s.io"
@@ -27,12 +28,9 @@ class JobSet:
     excludes_in_place = False
     propagation = "Foreground"
 
-    def name_of(self, pod: Pod) -> str:
-        return pod.labels.get(f"{PREFIX}/jobset-name", "")
-
     def rank(self, pod: Pod) -> str:
         labels = pod.labels
-        index = labels.get(INDEX) or pod.annotations.get(INDEX, "0")
+        index = labels.get(COMPLETION_INDEX) or pod.annotations.get(COMPLETION_INDEX, "0")
         return f"{labels.get(f'{PREFIX}/replicatedjob-name', '')}-{labels.get(f'{PREFIX}/job-index', '0')}-{index}"
 
     def restart(self, pod: Pod) -> int:
