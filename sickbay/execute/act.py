@@ -121,8 +121,8 @@ class Repair:
         if needs_empty_node(look.current.action) and not look.step.allow_undrained:
             await self._check_empty(look)
         if ACTIONS[look.current.action].node_wide:
-            text = f"{look.current.action} by Sickbay"
-            self._observe(await lifecycle.show(self._client, look, names.MAINTENANCE_IN_PROGRESS, "True", text))
+            shown = (names.MAINTENANCE_IN_PROGRESS, "True", f"{look.current.action} by Sickbay")
+            self._observe(await lifecycle.show(self._client, look, shown))
         await look.permit()
 
     def _govern(self, look: Look, count: bool = False) -> None:

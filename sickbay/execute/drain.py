@@ -52,8 +52,8 @@ class Drain:
         self._blocked: dict[str, Blocked] = {}
 
     async def look(self, look: Look) -> Progress:
-        node = await lifecycle.show(self._client, look, names.DRAIN_IN_PROGRESS, "True", "drained for a repair")
-        self._observe(node)
+        begun = (names.DRAIN_IN_PROGRESS, "True", "drained for a repair")
+        self._observe(await lifecycle.show(self._client, look, begun))
         listing = await self._client.list(kinds.POD, fields=f"spec.nodeName={look.node.name}")
         if listing.malformed:
             bad = listing.malformed[0]
@@ -84,9 +84,9 @@ class Drain:
         self._blocked.pop(uid, None)
 
     async def _done(self, look: Look, judged: list[Judged]) -> Progress:
-        node = await lifecycle.show(self._client, look, names.DRAINED, "True", "nothing is left to move")
-        look = replace(look, node=node)
-        self._observe(await lifecycle.show(self._client, look, names.DRAIN_IN_PROGRESS, "False", "drained"))
+        empty = (names.DRAINED, "True", "nothing is left to move")
+        over = (names.DRAIN_IN_PROGRESS, "False", "drained")
+        self._observe(await lifecycle.show(self._client, look, empty, over))
         kept = [f"{j.pod.namespace}/{j.pod.name}" for j in judged if j.fate is Fate.PROTECTED]
         note = f"; protected and left: {', '.join(kept[:5])}" if kept else ""
         return done(f"nothing is left to move{note}", {"pods": "0"})

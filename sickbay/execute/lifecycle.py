@@ -17,17 +17,22 @@ from sickbay.execute.progress import Look
 from sickbay.kube.client import Client
 from sickbay.kube.nodes import condition, set_conditions
 
+Shown = tuple[str, str, str]
+"""Type, status and message of a condition."""
 
-async def show(client: Client, look: Look, type_: str, status: str, message: str) -> Node:
-    """Set one condition of ours where it says something new. Returns the Node as written, or as it is known."""
-    standing = look.node.condition(type_)
-    if standing is not None and not _may_overwrite(standing, look.repair.status.prior):
-        return look.node
-    wanted = condition(look.node, type_, status, LIFECYCLE_REASON, message, rfc3339(look.now))
-    if wanted is None:
+
+async def show(client: Client, look: Look, *shown: Shown) -> Node:
+    """Set conditions of ours where they say something new, in one write. Returns the Node as written, or as known."""
+    wanted = []
+    for type_, status, message in shown:
+        standing = look.node.condition(type_)
+        if standing is None or _may_overwrite(standing, look.repair.status.prior):
+            wanted.append(condition(look.node, type_, status, LIFECYCLE_REASON, message, rfc3339(look.now)))
+    news = [each for each in wanted if each is not None]
+    if not news:
         return look.node
     look.check()
-    return await set_conditions(client, look.node.name, [wanted], uid=look.node.uid)
+    return await set_conditions(client, look.node.name, news, uid=look.node.uid)
 
 
 def _may_overwrite(standing: NodeCondition, prior: Prior | None) -> bool:
