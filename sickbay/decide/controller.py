@@ -13,6 +13,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 
+import msgspec
 import structlog
 from prometheus_client import CollectorRegistry
 
@@ -21,7 +22,7 @@ from sickbay.api.job_recovery import JobRecovery
 from sickbay.api.node_repair import NodeRepair
 from sickbay.api.repair_pool import RepairPool
 from sickbay.api.words import Outcome
-from sickbay.clock import Clock, Randomness
+from sickbay.clock import Clock, Randomness, rfc3339
 from sickbay.decide import memory, opening, plan
 from sickbay.decide.metrics import DecideMetrics
 from sickbay.decide.opening import open_repair
@@ -230,10 +231,39 @@ class DecideController:
         prefix = plan.resolve_prefix(rule, self._options.approval_prefixes)
         result = open_repair(node, active, pool, rule, past, seen, prefix, self._sources.catalogue.version, now)
         if result.repair is not None:
-            made = await self._writer.create(result.repair)
-            self._queue.add(("repair", made.metadata.name), priority=2)
+            await self._open(result.repair, node)
             return None
         return None if result.again in (None, opening.NEVER) else _seconds(now, result.again)
+
+    async def _open(self, draft: NodeRepair, node: Node) -> None:
+        """Create the record and reserve the slot that it will ask for, side by side; then go on with it at once.
+
+        A slot whose record never comes is dropped with the next tending of its pool.
+        """
+        creating = asyncio.ensure_future(self._writer.create(draft))
+        reserving = asyncio.ensure_future(self._reserve_ahead(draft, node))
+        try:
+            await asyncio.wait({creating, reserving})
+        finally:
+            creating.cancel()
+            reserving.cancel()
+        key = ("repair", creating.result().metadata.name)
+        reserving.result()
+        again = await self._repair(key[1])
+        if again is not None:
+            self._queue.add_after(key, again)
+
+    async def _reserve_ahead(self, draft: NodeRepair, node: Node) -> None:
+        """What does not work out here is judged again with the record. It stands behind all that wait already."""
+        meta = msgspec.structs.replace(draft.metadata, creation_timestamp=rfc3339(self._clock.now()))
+        coming = msgspec.structs.replace(draft, metadata=meta)
+        work = advance(coming, self._views.of(coming, self._clock.now()))
+        if not work.wants:
+            return
+        try:
+            await self._reservations.take(work.repair, node, work.wants)
+        except errors.ApiError as error:
+            log.debug("no slot ahead of the record", repair=meta.name, error=str(error))
 
     async def _remember(self, node: Node) -> None:
         """Mark on ended records what has cleared since a person decided about it."""
