@@ -70,10 +70,10 @@ class AgentTasks:
         return Observation(state or ActState.UNKNOWN, message, dict(status.proof))
 
     async def withdraw(self, act: Act) -> None:
-        """Delete the task while no agent has taken it."""
+        """Delete the task while no agent has begun it; the version read says so at the moment of the delete."""
         try:
             task = await self._client.get(kinds.NODE_TASK, _name(act))
-            if task.status.phase == TaskPhase.PENDING:
+            if task.status.phase in (TaskPhase.PENDING, TaskPhase.ACCEPTED):
                 meta = task.metadata
                 await self._client.delete(kinds.NODE_TASK, meta.name, "", meta.uid, meta.resource_version)
         except errors.NotFound:

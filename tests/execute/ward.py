@@ -202,6 +202,7 @@ async def ward(
     replicas: int = 1,
     seed: int = 0,
     prepare: Callable[[World], None] | None = None,
+    agents: bool = False,
     lease: LeaseTimes = CALM,
     **execute: Any,
 ) -> AsyncIterator[Ward]:
@@ -223,5 +224,7 @@ async def ward(
     async with running_world(spec, seed=seed, prepare=set_up, settings=settings) as world:
         await world.clock.sleep(1)
         world.start_components(("decide", "execute"), replicas)
+        if agents:
+            world.start_components(("agent",))
         await world.clock.sleep(4)
         yield Ward(world)
