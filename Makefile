@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-fast test-system check format controlplane lock crds docs clean
+.PHONY: help demo test test-fast test-system check format controlplane lock docs clean
 
 help: ## What there is
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 16
@@ -44,6 +44,9 @@ format: $(VENV)/.dev ## Put the code into its form
 
 controlplane: $(VENV)/.python ## Build the real control plane (needs Go; minutes the first time)
 	$(BIN)/python tests/controlplane/build.py
+
+docs: $(VENV)/.runtime ## Write what is generated: CRDs, docs/api.md, docs/defaults.md, docs/commands.md
+	$(BIN)/python -m sickbay.cli.generate
 
 lock: $(VENV)/.dev ## Resolve the dependencies anew
 	$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header pyproject.toml -o requirements/runtime.txt

@@ -26,6 +26,8 @@ def demo(factor: float, port: int, kubeconfig: Path, plain: bool, keep: bool) ->
     """A fault goes all the way round: from a kernel line to the node back in service.
 
     Machines, cloud and Kubernetes are simulated; agent, decide and execute are the real ones. kubectl works on it.
+
+    Example: sickbay demo --keep
     """
     configure_logs("error")
     console = Console()

@@ -36,6 +36,8 @@ def decode(files: tuple[str, ...], each: bool, trust: str, verbose: bool) -> Non
     Reads FILEs or standard input (also as `-`), in any form that kernel messages travel in: /dev/kmsg records, dmesg,
     syslog, the journal as text or JSON, Talos. Lines of one device within 10 seconds are one diagnosis. The two
     characters \\n inside a line are a line break.
+
+    Example: dmesg | sickbay decode
     """
     stats = Stats()
     try:

@@ -34,7 +34,10 @@ def test_command(
     check: bool,
     verbose: bool,
 ) -> None:
-    """Run scenario FILES (or all *.yaml below a directory) on the simulator, on virtual time."""
+    """Run scenario FILES (or all *.yaml below a directory) on the simulator, on virtual time.
+
+    Example: sickbay test rules/tests --junit results.xml
+    """
     try:
         scenarios = [scenario for file in _expand(files) for scenario in _read(file) if only in scenario.name]
         if not scenarios:
