@@ -15,7 +15,6 @@ from sickbay.apiserver.writes import Caller
 from sickbay.clock import Randomness, SystemClock
 from sickbay.sim.loop import VirtualLoop
 from tests.support import virtual
-from tests.support.fixtures_controlplane import control_plane_binaries  # noqa: F401
 
 ADMIN = Caller("admin", ("system:masters",))
 

@@ -15,7 +15,6 @@ from sickbay.clock import Randomness
 from sickbay.sim.loop import VirtualLoop
 from tests.conformance.server import Server, clients_of
 from tests.support import virtual
-from tests.support.fixtures_controlplane import control_plane, control_plane_binaries  # noqa: F401
 
 OURS, REAL = "ours", "real"
 
