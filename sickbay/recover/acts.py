@@ -55,7 +55,7 @@ def _release(record: JobRecovery, view: View, excluded: list[str], kept: bool) -
         return Act.NOTHING
     if kept:
         return Act.DELETE
-    if job.finished or view.blocked_by_lost_pods:
+    if job.finished or view.blocked_by_lost_pods or view.resumes_late:
         return Act.KEEP
     if not view.excludes_in_place and set(excluded) != set(job.excluded):
         return Act.KEEP

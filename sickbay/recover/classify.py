@@ -253,6 +253,8 @@ def _always_this_node(evidence: Evidence) -> Verdict | None:
     root, mark = evidence.root, fingerprint(evidence)
     if root is None or not root.node or root.how in ("Disrupted", "Deleted"):
         return None
+    if _reading(evidence, root).shows in (Shows.SYMPTOM, Shows.SHARED):
+        return None  # it complains of somebody else
     same = _same(evidence, mark)
     if any(a.root_node and a.root_node != root.node for a in same):
         return None

@@ -66,7 +66,6 @@ def _remember(work: Work, evidence: Evidence, verdict: Verdict) -> None:
     attempt.placement = dict(evidence.placement)
     if root is not None:
         attempt.times.fault = rfc3339(root.at)
-    work.consumed |= {end.uid for end in evidence.ends}
 
 
 def conclude(work: Work, evidence: Evidence, verdict: Verdict) -> None:
@@ -74,6 +73,7 @@ def conclude(work: Work, evidence: Evidence, verdict: Verdict) -> None:
     attempt, status = work.attempt, work.status
     attempt.verdict, attempt.ended = verdict.verdict.value, rfc3339(work.now)
     status.fingerprint = attempt.fingerprint
+    work.consumed |= {end.uid for end in evidence.ends}
     if verdict.verdict == JobVerdict.HARDWARE:
         attempt.times.localised = rfc3339(work.now)
     choice = choose(verdict, work.before, evidence.step, work.policy.budget, work.now)

@@ -275,6 +275,7 @@ class Sources:
             standing=self.progress.standing(id_, pods),
             excludes_in_place=adapter.excludes_in_place,
             settled=job is not None and adapter.settled(job.raw),
+            resumes_late=job is not None and adapter.resumes_late(job.raw),
             fence=fence,
         )
         if job is None or not adapter.blocked_by_lost_pods(job.raw):
@@ -286,7 +287,7 @@ class Sources:
         found = dict(self._ends.get(id_, {}))
         for each in pods:
             end = end_of(each.pod, each.rank, each.attempt, each.restart, self._clock.now())
-            if end is not None and each.pod.uid not in found:
+            if end is not None and each.pod.uid not in found and each.pod.uid not in self._judged:
                 found[each.pod.uid] = end
         return tuple(found.values())
 

@@ -101,6 +101,8 @@ class View:
     """The job's controller has taken note of the suspension; before that its template cannot be changed."""
     blocked_by_lost_pods: bool = False
     """Its controller would wait for ever for a pod on a lost node."""
+    resumes_late: bool = False
+    """Its controller would make no pods for a while after it is resumed."""
     fence: bool = True
     """False only in tests that show what the fence is for."""
 

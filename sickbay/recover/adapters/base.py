@@ -59,6 +59,10 @@ class Adapter(Protocol):
         """True when its controller has taken note that the job is suspended: its pods are gone from its counts."""
         ...
 
+    def resumes_late(self, obj: Obj) -> bool:
+        """True when its controller would hold back the pods of a resumed job, for its own back-off."""
+        ...
+
     def blocked_by_lost_pods(self, obj: Obj) -> bool:
         """True when its controller waits for ever for a pod that cannot be confirmed gone."""
         ...

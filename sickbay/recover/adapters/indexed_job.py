@@ -19,6 +19,8 @@ from sickbay.recover.job import Obj
 
 CONTROLLER = "kubernetes.io/job-controller"
 """spec.managedBy of the usual controller."""
+BEARABLE_FAILURES = 1
+"""Failed pods with which a resumed Job still starts soon: after one it waits 10 s from the failure, then 20 s, ..."""
 GENERATED = ("controller-uid", "job-name", "batch.kubernetes.io/controller-uid", JOB_NAME)
 """Labels that the API server puts into the template of a Job without a selector of its own."""
 
@@ -71,6 +73,10 @@ class IndexedJob:
 
     def settled(self, obj: Obj) -> bool:
         return bool(condition(obj, "Suspended")) and not (obj.get("status") or {}).get("active")
+
+    def resumes_late(self, obj: Obj) -> bool:
+        """Its back-off doubles with every failed pod, up to ten minutes; a gang that dies as one has many at once."""
+        return int((obj.get("status") or {}).get("failed") or 0) > BEARABLE_FAILURES
 
     def blocked_by_lost_pods(self, obj: Obj) -> bool:
         """With podReplacementPolicy Failed a pod that nobody can confirm dead is never replaced (k/k#134038)."""

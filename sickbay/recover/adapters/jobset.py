@@ -73,5 +73,8 @@ class JobSet:
     def settled(self, obj: Obj) -> bool:
         return bool(condition(obj, "Suspended"))
 
+    def resumes_late(self, obj: Obj) -> bool:
+        return False
+
     def blocked_by_lost_pods(self, obj: Obj) -> bool:
         return False
