@@ -40,14 +40,16 @@ class DeviceMap:
     """See the module. A bus address is compared without its function: a GPU has one."""
 
     def __init__(self, devices: Iterable[Device] = ()) -> None:
-        self._by_bus = {bus_of(device.pci): device for device in devices if bus_of(device.pci)}
+        self._by_bus: dict[str, Device] = {}
+        for device in devices:
+            self.learn(device)
 
     def learn(self, device: Device) -> bool:
         """Note a device; True when that is news. What the new sighting does not say stays as it was known."""
         bus = bus_of(device.pci)
         if not bus:
             return False
-        old = self._by_bus.get(bus)
+        device, old = msgspec.structs.replace(device, pci=address(device.pci)), self._by_bus.get(bus)
         if old is not None and device.uuid in ("", old.uuid):
             device = Device(
                 pci=device.pci,
