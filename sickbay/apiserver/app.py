@@ -13,7 +13,7 @@ from contextlib import aclosing
 from dataclasses import replace
 from typing import Any
 
-from sickbay.apiserver import discovery, reading, reviews, writing
+from sickbay.apiserver import discovery, reading, reviews, scale, writing
 from sickbay.apiserver.attributes import Attributes, of_path, of_resource
 from sickbay.apiserver.auth import Authenticator
 from sickbay.apiserver.calls import Answer, Call, ResourceCall, WatchStream, decode_body, encode, json_answer
@@ -137,6 +137,8 @@ class ApiServer:
 
 def dispatch(store: Store, request: ResourceCall) -> Answer | WatchStream:
     target = request.target
+    if target.subresource == "scale" and "scale" in request.view.type.subresources:
+        return scale.answer(store, request)
     match request.call.method, bool(target.name):
         case "GET", True:
             return reading.get(store, request)

@@ -26,6 +26,9 @@ _POD_FIELDS = {
 _EVENT_FIELDS = dict.fromkeys(("reason", "reportingComponent", "source", "type", *eventviews.FIELD_NAMES.values()), "")
 
 
+_SCALING = ("Deployment", "ReplicaSet", "StatefulSet", "ReplicationController")
+
+
 def _kind(
     group: str,
     plural: str,
@@ -54,8 +57,9 @@ def _kind(
 
 def _workload(group: str, plural: str, kind: str, strategy: Strategy, short: str = "") -> ResourceType:
     fields = {"status.successful": "0"} if kind == "Job" else {}
+    scales = ("scale",) if kind in _SCALING else ()
     return _kind(
-        group, plural, kind, strategy, short=short, categories=("all",), subresources=("status",), fields=fields
+        group, plural, kind, strategy, short=short, categories=("all",), subresources=("status", *scales), fields=fields
     )
 
 

@@ -7,10 +7,11 @@ resets, what each endpoint may touch, which defaults an object gets.
 from __future__ import annotations
 
 import base64
+import json
 from typing import TYPE_CHECKING
 
 from sickbay.apiserver.errors import Cause, Obj
-from sickbay.apiserver.metadata import invalid_value, required
+from sickbay.apiserver.metadata import invalid_value, label_value_problems, qualified_name_problems, required
 from sickbay.apiserver.podspec import DEFAULT_GRACE, admitted, check_change, qos_class, with_defaults
 from sickbay.apiserver.strategy import SpecStatus, Strategy, keep
 
@@ -28,14 +29,38 @@ class NodeStrategy(Strategy):
         obj.setdefault("status", {})
 
     def validate(self, new: Obj, old: Obj | None, subresource: str) -> list[Cause]:
-        if old is None:
-            return []
-        before = (old.get("spec") or {}).get("providerID", "")
-        after = (new.get("spec") or {}).get("providerID", "")
-        if before and before != after:
+        spec, before = new.get("spec") or {}, (old or {}).get("spec") or {}
+        taints = spec.get("taints")
+        causes = [] if taints is before.get("taints") else check_taints(taints or [])
+        if before.get("providerID") and before["providerID"] != spec.get("providerID", ""):
             message = 'Forbidden: node updates may not change providerID except from "" to valid'
-            return [Cause("FieldValueForbidden", message, "spec.providerID")]
-        return []
+            causes.append(Cause("FieldValueForbidden", message, "spec.providerID"))
+        return causes
+
+
+EFFECTS = ("NoSchedule", "PreferNoSchedule", "NoExecute")
+
+
+def check_taints(taints: list[Obj]) -> list[Cause]:
+    """core/validation, validateNodeTaints; upstream calls the field metadata.taints."""
+    causes: list[Cause] = []
+    seen: set[tuple[str, str]] = set()
+    for index, taint in enumerate(taints):
+        field, key = f"metadata.taints[{index}]", taint.get("key", "")
+        value, effect = taint.get("value", ""), taint.get("effect", "")
+        causes += [invalid_value(f"{field}.key", key, problem) for problem in qualified_name_problems(key)]
+        causes += [invalid_value(f"{field}.value", value, problem) for problem in label_value_problems(value)]
+        if not effect:
+            causes.append(required(f"{field}.effect"))
+        elif effect not in EFFECTS:
+            message = f'Unsupported value: "{effect}": supported values: ' + ", ".join(f'"{word}"' for word in EFFECTS)
+            causes.append(Cause("FieldValueNotSupported", message, f"{field}.effect"))
+        if (key, effect) in seen:
+            shown = json.dumps({"Key": key, "Value": value, "Effect": effect, "TimeAdded": None}, separators=(",", ":"))
+            message = f"Duplicate value: {shown}: taints must be unique by key and effect pair"
+            causes.append(Cause("FieldValueDuplicate", message, field))
+        seen.add((key, effect))
+    return causes
 
 
 class NamespaceStrategy(Strategy):

@@ -88,19 +88,24 @@ def qualified_name_problems(name: str) -> tuple[str, ...]:
         problems.append("name part must be non-empty")
     elif len(rest) > 63:
         problems.append("name part must be no more than 63 bytes")
-    if rest and not _LABEL_NAME.fullmatch(rest):
+    if not _LABEL_NAME.fullmatch(rest):
         problems.append(_NAME_PART_TEXT)
     return tuple(problems)
+
+
+@lru_cache(maxsize=16384)
+def label_value_problems(value: str) -> tuple[str, ...]:
+    """Why `value` cannot be a label's value (or a taint's); empty when it can."""
+    if len(value) > 63:
+        return ("must be no more than 63 bytes",)
+    return (_LABEL_VALUE_TEXT,) if value and not _LABEL_NAME.fullmatch(value) else ()
 
 
 def check_labels(labels: Any, field: str = "metadata.labels") -> list[Cause]:
     causes: list[Cause] = []
     for key, value in (labels or {}).items():
         causes += [invalid_value(field, key, problem) for problem in qualified_name_problems(key)]
-        if len(value) > 63:
-            causes.append(invalid_value(field, value, "must be no more than 63 bytes"))
-        elif value and not _LABEL_NAME.fullmatch(value):
-            causes.append(invalid_value(field, value, _LABEL_VALUE_TEXT))
+        causes += [invalid_value(field, value, problem) for problem in label_value_problems(value)]
     return causes
 
 

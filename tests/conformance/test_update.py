@@ -123,3 +123,50 @@ async def test_a_bound_pod_stays_where_it_is(server: Server) -> None:
         assert (answer.code, {cause[1] for cause in answer.causes}) == (422, {"spec"}), change
     image = await server.patch("strategic", f"{pods}/p", {"spec": {"containers": [{"name": "c", "image": "j"}]}})
     assert image.body["spec"]["containers"][0]["image"] == "j"
+
+
+@pytest.mark.parametrize(
+    ("taints", "reason", "field"),
+    [
+        pytest.param([{"key": "a"}], "FieldValueRequired", "metadata.taints[0].effect", id="no effect"),
+        pytest.param([{"key": "a", "effect": "X"}], "FieldValueNotSupported", "metadata.taints[0].effect", id="effect"),
+        pytest.param([{"effect": "NoSchedule"}], "FieldValueInvalid", "metadata.taints[0].key", id="no key"),
+        pytest.param([{"key": "a b", "effect": "NoSchedule"}], "FieldValueInvalid", "metadata.taints[0].key", id="key"),
+        pytest.param(
+            [{"key": "a", "value": "-", "effect": "NoSchedule"}],
+            "FieldValueInvalid",
+            "metadata.taints[0].value",
+            id="value",
+        ),
+        pytest.param(
+            [{"key": "a", "effect": "NoSchedule"}, {"key": "a", "effect": "NoSchedule", "value": "x"}],
+            "FieldValueDuplicate",
+            "metadata.taints[1]",
+            id="twice the same",
+        ),
+    ],
+)
+async def test_taints_are_checked(server: Server, taints: list[dict[str, str]], reason: str, field: str) -> None:
+    path = await server.node()
+    answer = await server.patch("merge", path, {"spec": {"taints": taints}})
+    assert (answer.code, {cause[:2] for cause in answer.causes}) == (422, {(reason, field)})
+
+
+async def test_scale_is_the_number_of_replicas(server: Server) -> None:
+    namespace = await server.namespace()
+    path = f"/apis/apps/v1/namespaces/{namespace}/deployments"
+    template = {"metadata": {"labels": {"a": "b"}}, "spec": {"containers": [{"name": "c", "image": "i"}]}}
+    spec = {"selector": {"matchLabels": {"a": "b"}}, "template": template}
+    await server.made(path, {"metadata": {"name": "d"}, "spec": spec})
+    scale = (await server.get(f"{path}/d/scale")).body
+    assert (scale["kind"], scale["apiVersion"]) == ("Scale", "autoscaling/v1")
+    assert (scale["spec"], scale["status"]) == ({"replicas": 1}, {"replicas": 0, "selector": "a=b"})
+    scale["spec"]["replicas"] = 4
+    assert (await server.put(f"{path}/d/scale", scale)).body["spec"] == {"replicas": 4}
+    assert (await server.put(f"{path}/d/scale", scale | {"spec": {"replicas": 5}})).code == 409
+    merged = await server.patch("merge", f"{path}/d/scale", {"spec": {"replicas": 2}})
+    assert merged.body["spec"] == {"replicas": 2}
+    refused = await server.patch("merge", f"{path}/d/scale", {"spec": {"replicas": -1}})
+    assert (refused.code, {cause[1] for cause in refused.causes}) == (422, {"spec.replicas"})
+    assert (await server.get(f"{path}/d")).body["spec"]["replicas"] == 2
+    assert (await server.get(f"{path}/nobody/scale")).code == 404
