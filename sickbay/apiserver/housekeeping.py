@@ -4,8 +4,8 @@
     owners       a dependent goes when none of its owners exists any more; foreground and orphan deletion
     Events       expire an hour after they were last seen
 
-`step` does what is due and is a function of the store's state; `run` calls it whenever something was deleted, and
-once a minute. The simulator has its own controllers instead, held to the real ones.
+`step` does what is due and is a function of the store's state; `run` calls it whenever something was deleted or got
+an owner, and once a minute. The simulator has its own controllers instead, held to the real ones.
 """
 
 from __future__ import annotations
@@ -39,8 +39,12 @@ class Housekeeper:
         store.after_write(self._notice)
 
     def _notice(self, write: Write) -> None:
-        gone = write.new is None
-        if gone or (write.new or {}).get("metadata", {}).get("deletionTimestamp"):
+        """Deletions give work, and so do new references to owners, who may be gone already."""
+        if write.new is None:
+            self._due.set()
+            return
+        meta, before = write.new["metadata"], (write.old or {}).get("metadata") or {}
+        if meta.get("deletionTimestamp") or meta.get("ownerReferences") != before.get("ownerReferences"):
             self._due.set()
 
     async def run(self) -> None:
