@@ -48,10 +48,13 @@ class Reservations:
         self._counted: dict[str, datetime] = {}
 
     def held(self, repair: NodeRepair, node: Node) -> frozenset[str]:
-        """Kinds of slots that the repair holds in its pool and in every envelope of its node."""
+        """Kinds of slots that the repair holds in its pool and in every envelope of its node.
+
+        Where its pool is gone nothing more starts, but the way back into service stays free.
+        """
         binding = self._binding(repair, node)
         if not binding:
-            return frozenset()
+            return frozenset({slots.VALIDATE})
         each = [{s.kind for s in pool.status.slots if s.repair == repair.metadata.name} for pool in binding]
         return frozenset(set.intersection(*each))
 
@@ -75,7 +78,9 @@ class Reservations:
         moment = self._moment(pool)
         status = self._status(moment)
         repairs = {r.metadata.name: r for s in pool.status.slots if (r := self._sources.repairs.get(s.repair))}
-        nodes = {s.node: n for s in pool.status.slots if (n := self._sources.nodes.get(s.node)) is not None}
+        # A slot makes room for its cordon only when that is counted: in between, the node would be in neither.
+        counted = (s for s in pool.status.slots if s.node in moment.view.out)
+        nodes = {s.node: n for s in counted if (n := self._sources.nodes.get(s.node)) is not None}
         status.slots = slots.kept(pool, repairs, nodes, moment.now)
         await self._write(pool, status, moment.now)
 
@@ -157,11 +162,32 @@ class Reservations:
 
     def _turn(self, moment: limits.Moment, repair: NodeRepair, node: Node, kind: str) -> Refusal | None:
         """Not our turn while more needy repairs wait than there is room for."""
-        ahead = [r for r in self.waiting(moment.view.pool, kind) if self._need(r) < self._need(repair)]
         counted = kind == slots.UNAVAILABLE and node.name in slots.unavailable(moment.view)
-        if len(ahead) < slots.room(moment.view, kind) or counted:
+        ahead = [r for r in self.waiting(moment.view.pool, kind) if self._need(r) < self._need(repair)]
+        if counted or len(ahead) < slots.room(moment.view, kind):
             return None
-        return Refusal(f"{len(ahead)} repairs in greater need wait for the same slot")
+        elsewhere: dict[str, limits.Moment] = {}
+        able = [r for r in ahead if self._free_elsewhere(r, kind, moment.view.pool, elsewhere)]
+        if len(able) < slots.room(moment.view, kind):
+            return None
+        return Refusal(f"{len(able)} repairs in greater need wait for the same slot")
+
+    def _free_elsewhere(
+        self, repair: NodeRepair, kind: str, pool: RepairPool, moments: dict[str, limits.Moment]
+    ) -> bool:
+        """Whether the other pools that bind the repair would let it start: else it must not hold up this pool."""
+        node = self._sources.nodes.get(repair.spec.node.name)
+        if node is None:
+            return False
+        for other in self._binding(repair, node):
+            name = other.metadata.name
+            if name == pool.metadata.name:
+                continue
+            if name not in moments:
+                moments[name] = self._moment(other)
+            if limits.refusal(moments[name], repair, node, kind) is not None:
+                return False
+        return True
 
     async def _drop(self, pool: RepairPool, repair: NodeRepair, kind: str) -> None:
         pool = self._sources.pools.get(pool.metadata.name) or pool

@@ -35,6 +35,9 @@ SETTLE = timedelta(seconds=15)
 MIN_VALIDATIONS = 4
 """A percentage of validations never means fewer than this many (api.md: 10 %, at least 4)."""
 
+MAX_SLOTS = 256
+"""maxItems of `status.slots`: a write beyond it would be refused as a whole, breaker and counts with it."""
+
 
 @dataclass(frozen=True)
 class PoolView:
@@ -78,6 +81,8 @@ def limit_of(view: PoolView, kind: str) -> int:
 def refusal(view: PoolView, node: Node, kind: str) -> str:
     """Why this pool cannot grant the slot now, in words for people; "" when it can."""
     cap = limit_of(view, kind)
+    if len(view.pool.status.slots) >= MAX_SLOTS:
+        return f"{MAX_SLOTS} slots of pool {view.pool.metadata.name} are taken, and its status holds no more"
     if kind == UNAVAILABLE:
         counted = unavailable(view)
         if node.name in counted or len(counted) < cap:
