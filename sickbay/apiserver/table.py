@@ -16,7 +16,7 @@ import msgspec
 
 from sickbay.apiserver.errors import Obj
 from sickbay.apiserver.resources import ResourceType
-from sickbay.apiserver.selectors import FieldTerm, Predicate
+from sickbay.apiserver.selectors import FieldTerm, Predicate, field_value
 
 _encode = msgspec.json.Encoder().encode
 
@@ -98,6 +98,10 @@ class Filter:
                 return term.value
         return None
 
+    def trigger(self) -> FieldTerm | None:
+        """A field and the value it must have: only changes of objects with that value concern such a watch."""
+        return next((term for term in self.terms if term.equal), None)
+
 
 MAX_PENDING = 50_000
 """Events a watcher may lag behind before its watch is ended; it lists again then."""
@@ -177,7 +181,8 @@ class Table:
         self._history = history
         self._sorted: list[str] | None = None
         self._watchers: dict[Watcher, None] = {}
-        self._named: dict[str, dict[Watcher, None]] = {}
+        self._triggered: dict[str, dict[str, dict[Watcher, None]]] = {}
+        """Watchers by the field and value that concerns them: a thousand agents each watch a node of their own."""
 
     def entry(self, key: str, obj: Obj, revision: int) -> Entry:
         """A version that is not in the table yet."""
@@ -207,10 +212,11 @@ class Table:
             self.compacted = self._changes.popleft().revision
         for watcher in tuple(self._watchers):
             watcher.offer(change)
-        if self._named:
-            name = change.entry.obj["metadata"]["name"]
-            for watcher in tuple(self._named.get(name, ())):
-                watcher.offer(change)
+        for path, groups in tuple(self._triggered.items()):
+            versions = (change.entry,) if change.old is None else (change.entry, change.old)
+            for value in dict.fromkeys(self._field(entry.obj, path) for entry in versions):
+                for watcher in tuple(groups.get(value, ())):
+                    watcher.offer(change)
         if change.old is not None:
             change.old.forget_json()
 
@@ -264,16 +270,25 @@ class Table:
         self._group(selection)[watcher] = None
         return watcher
 
+    def _field(self, obj: Obj, path: str) -> str:
+        return field_value(obj, path) or self.resource.fields.get(path, "")
+
     def _group(self, selection: Filter) -> dict[Watcher, None]:
-        name = selection.name()
-        return self._watchers if name is None else self._named.setdefault(name, {})
+        term = selection.trigger()
+        if term is None:
+            return self._watchers
+        return self._triggered.setdefault(term.path, {}).setdefault(term.value, {})
 
     def unwatch(self, watcher: Watcher) -> None:
         group = self._group(watcher.filter)
         group.pop(watcher, None)
-        name = watcher.filter.name()
-        if name is not None and not group:
-            self._named.pop(name, None)
+        term = watcher.filter.trigger()
+        if term is None or group:
+            return
+        del self._triggered[term.path][term.value]
+        if not self._triggered[term.path]:
+            del self._triggered[term.path]
 
     def watchers(self) -> list[Watcher]:
-        return [*self._watchers, *(watcher for group in self._named.values() for watcher in group)]
+        groups = (group for by_value in self._triggered.values() for group in by_value.values())
+        return [*self._watchers, *(watcher for group in groups for watcher in group)]

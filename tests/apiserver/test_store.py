@@ -185,6 +185,27 @@ def test_watchers_of_one_name_and_of_all_see_the_same_of_it(store: Store, fields
     assert store.table("nodes").watchers() == []
 
 
+def test_a_watch_by_a_field_sees_objects_come_to_its_value_and_leave_it(store: Store) -> None:
+    kind = store.type("pods")
+    watchers = {
+        value: store.watch("pods", selection(kind, fields=f"spec.nodeName={value}")) for value in ("", "n1", "n2")
+    }
+    store.create("pods", {"metadata": {"name": "p"}, "spec": {"containers": [{"name": "c"}]}}, "default")
+    store.bind("p", "default", "n1")
+    store.delete("pods", "p", "default", grace=0)
+    seen = {value: [event.type for event in watcher.drain()] for value, watcher in watchers.items()}
+    assert seen == {"": ["ADDED", "DELETED"], "n1": ["ADDED", "DELETED"], "n2": []}
+
+
+def test_a_field_that_compares_as_something_while_absent_triggers_by_that(store: Store) -> None:
+    kind = store.type("nodes")
+    schedulable = store.watch("nodes", selection(kind, fields="spec.unschedulable=false"))
+    store.create("nodes", node())
+    store.patch("nodes", "n", {"spec": {"unschedulable": True}})
+    store.patch("nodes", "n", {"spec": {"unschedulable": None}})
+    assert [event.type for event in schedulable.drain()] == ["ADDED", "DELETED", "ADDED"]
+
+
 def test_a_watcher_that_nobody_reads_is_ended(store: Store) -> None:
     watcher = store.watch("nodes")
     store.create("nodes", node())
