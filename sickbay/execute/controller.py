@@ -150,6 +150,14 @@ class ExecuteController:
         while True:
             await self._clock.sleep(LOOK_AGAIN)
             self._add_all()
+            await self._sweep()
+
+    async def _sweep(self) -> None:
+        assert self._shift is not None
+        try:
+            await self._shift.sweep()
+        except NotLeading:
+            return
 
     def _add_all(self) -> None:
         for repair in self._tools.repairs.all():

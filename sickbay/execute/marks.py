@@ -33,14 +33,15 @@ class Mark(msgspec.Struct, kw_only=True, rename={"node_uid": "nodeUID"}):
 
 
 def read_mark(node: Node) -> Mark | None:
-    """Our mark; None where there is none, or one that cannot be read."""
+    """Our mark; None where there is none, or one that cannot be read or names nobody."""
     text = node.annotations.get(names.QUARANTINE)
     if not text:
         return None
     try:
-        return msgspec.json.decode(text, type=Mark)
+        mark = msgspec.json.decode(text, type=Mark)
     except msgspec.DecodeError:
         return None
+    return mark if mark.uid else None
 
 
 def marked_by(node: Node, uid: str) -> bool:

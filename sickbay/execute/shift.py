@@ -15,7 +15,7 @@ import structlog
 
 from sickbay.api.core import Node, ObjectReference
 from sickbay.api.hold import Hold
-from sickbay.api.node_repair import NodeRepair
+from sickbay.api.node_repair import NodeRepair, RepairNode
 from sickbay.api.repair_pool import RepairPool
 from sickbay.api.words import Step, StepState
 from sickbay.clock import Clock
@@ -34,6 +34,7 @@ from sickbay.execute.progress import Look, Progress, Told
 from sickbay.execute.proof import baseline
 from sickbay.execute.quarantine import Quarantine
 from sickbay.execute.release import Release
+from sickbay.execute.sweep import Sweep
 from sickbay.execute.validate import Validate
 from sickbay.kube import errors
 from sickbay.kube.client import Client
@@ -89,7 +90,12 @@ class Shift:
             Step.VALIDATE: Validate(client),
             Step.UNQUARANTINE: Release(client, observe, self._owners, tools.backends),
         }
+        self._sweep = Sweep(client, clock, tools.nodes, tools.repairs, self._pools_of, self._check, self._tell)
         self._stops: dict[str, str] = {}
+
+    async def sweep(self) -> None:
+        """Compare the nodes with the records. Raises ApiError and NotLeading."""
+        await self._sweep.run()
 
     async def carry_on(self, repair: NodeRepair) -> float | None:
         """One look. Returns the seconds until the next; None when there is nothing more to do.
@@ -130,7 +136,7 @@ class Shift:
         progress = await step.look(look)
         await self._claims.report(repair, progress, self._tools.clock.now())
         for told in progress.events:
-            self._tell(repair, told)
+            self._tell(repair.spec.node, told)
         self._stops.pop(repair.metadata.uid, None)
         if progress.ended:
             await self._let_go(repair)
@@ -155,7 +161,7 @@ class Shift:
         if self._stops.get(repair.metadata.uid) != why:
             self._stops[repair.metadata.uid] = why
             log.info("stopped before an act", repair=repair.metadata.name, reason=why)
-            self._tell(repair, Told(f"{step}Stopped", why))
+            self._tell(repair.spec.node, Told(f"{step}Stopped", why))
         return stopped.again
 
     async def _let_go(self, repair: NodeRepair) -> None:
@@ -176,11 +182,12 @@ class Shift:
             log.warning("traces left on the node", repair=repair.metadata.name, error=str(error))
 
     def _pool_names(self, repair: NodeRepair, node: Node) -> list[str]:
-        selecting = [p.metadata.name for p in self._tools.pools.all() if p.spec.node_selector.matches(node.labels)]
-        return [repair.spec.pool.name, *selecting]
+        return [repair.spec.pool.name, *self._pools_of(node)]
 
-    def _tell(self, repair: NodeRepair, told: Told) -> None:
-        node = repair.spec.node
+    def _pools_of(self, node: Node) -> list[str]:
+        return [p.metadata.name for p in self._tools.pools.all() if p.spec.node_selector.matches(node.labels)]
+
+    def _tell(self, node: Node | RepairNode, told: Told) -> None:
         regarding = ObjectReference(api_version="v1", kind="Node", name=node.name, uid=node.uid)
         self._tools.recorder.event(regarding, WARNING if told.warning else NORMAL, told.reason, told.message)
 

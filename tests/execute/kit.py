@@ -258,7 +258,7 @@ class Driven:
             pace=bench.pace,
             recorder=self.recorder,
             nodes=informer(kinds.NODE),
-            repairs=informer(kinds.NODE_REPAIR),
+            repairs=informer(kinds.NODE_REPAIR, indexes={"node": lambda repair: [repair.spec.node.name]}),
             pools=informer(kinds.REPAIR_POOL),
             holds=informer(kinds.HOLD),
         )

@@ -224,7 +224,7 @@ def test_the_question_of_another_incident_stays(uid: str) -> None:
     assert facts(cleared(held))["annotations"] == {names.INQUIRY: text}
 
 
-@pytest.mark.parametrize("text", ["", "nonsense", "[]", "7", '{"uid": 7}', '{"prior": {"taints": 3}}'])
+@pytest.mark.parametrize("text", ["", "nonsense", "[]", "7", "{}", '{"uid": 7}', '{"prior": {"taints": 3}}'])
 def test_a_mark_that_cannot_be_read_is_no_mark(text: str) -> None:
     node = raw(annotations={names.QUARANTINE: text})
     assert read_mark(struct(node)) is None

@@ -288,3 +288,16 @@ async def test_the_governor_stops_acts_beyond_its_limits_and_says_so() -> None:
     await shift.look()
     assert again is not None
     assert acted(bench)
+
+
+@pytest.mark.case("R38")
+@pytest.mark.parametrize("read", [True, False], ids=["seen", "not-seen-yet"])
+async def test_a_node_made_anew_under_the_name_is_not_cordoned_for_the_old_one(read: bool) -> None:
+    bench = Bench()
+    bench.open("Quarantine")
+    shift = bench.shift()
+    await shift.read()
+    replace_node(bench)
+    assert await shift.look(read=read) is None
+    assert "unschedulable" not in bench.node()["spec"]
+    assert bench.report == {}
