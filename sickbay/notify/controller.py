@@ -33,6 +33,9 @@ log = structlog.get_logger(__name__)
 
 Key = tuple[str, str]
 
+SETTLE = 1.0
+"""Seconds from a change to the look at it. In its first moments a record is written by those who act on it, and a note
+of ours in between would make them start over; and what passes by within a second need not be told."""
 LOOK_AGAIN = 300.0
 RETRY = 60.0
 """Seconds until a message that no channel took is tried again."""
@@ -112,7 +115,7 @@ class NotifyController:
 
     def _changed(self, what: str, obj: NodeRepair | InfraEvent | None) -> None:
         if obj is not None:
-            self._queue.add((what, obj.metadata.name))
+            self._queue.add_after((what, obj.metadata.name), SETTLE)
 
     async def _reconcile(self, key: Key) -> float | None:
         what, name = key

@@ -56,6 +56,21 @@ async def test_each_message_is_sent_once_and_noted_in_the_object(world: World) -
     assert told(world) == ["train-0: gpu.xid.79"]
 
 
+async def test_a_record_is_left_alone_in_its_first_second(world: World) -> None:
+    """A note of ours would make those who act on the record start over; what was opened is told all the same."""
+    world.start_components(("notify",))
+    await world.clock.sleep(30)
+    put_repair(world)
+    for step in ("Quarantine", "Drain", "Repair"):
+        await world.clock.sleep(0.25)
+        current = {"step": step, "attempt": 1}
+        world.person("admin").merge(REPAIRS, "train-0-1", {"status": {"current": current}}, subresource="status")
+        assert "notified" not in world.store.get(REPAIRS, "train-0-1")["status"]
+    await world.clock.sleep(5)
+    assert told(world) == ["train-0: gpu.xid.79"]
+    assert "opened" in world.store.get(REPAIRS, "train-0-1")["status"]["notified"]
+
+
 async def test_what_happened_while_it_was_down_is_told_when_it_is_back(world: World) -> None:
     put_repair(world)
     await world.clock.sleep(600)
