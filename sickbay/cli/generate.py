@@ -1,7 +1,7 @@
 """Writes everything that is generated: `python -m sickbay.cli.generate [ROOT]`.
 
 ROOT is the repository (= the current folder). Beside the files of `sickbay.api.generate` (CRDs, docs/api.md) these are
-docs/defaults.md and docs/commands.md, which need to know all of the product.
+docs/defaults.md, docs/commands.md and docs/waits.md, which need to know all of the product.
 """
 
 from __future__ import annotations
@@ -10,15 +10,16 @@ import sys
 from pathlib import Path
 
 from sickbay.api import generate
-from sickbay.cli.docgen import commands, defaults
+from sickbay.cli.docgen import commands, defaults, waits
 
 DEFAULTS = Path("docs/defaults.md")
 COMMANDS = Path("docs/commands.md")
+WAITS = Path("docs/waits.md")
 
 
 def pages() -> dict[Path, str]:
     """The pages of this generator, by their path below the root."""
-    return {DEFAULTS: defaults.markdown(), COMMANDS: commands.markdown()}
+    return {DEFAULTS: defaults.markdown(), COMMANDS: commands.markdown(), WAITS: waits.markdown()}
 
 
 def main() -> None:

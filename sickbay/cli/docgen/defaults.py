@@ -35,7 +35,13 @@ def _constants() -> Iterator[str]:
 
 
 def _options() -> Iterator[str]:
-    yield from ("", "## Options of the processes", "", "| option | default | what it sets |", "|---|---|---|")
+    yield from (
+        "",
+        "## Options of the processes",
+        "",
+        "| process | option | default | what it sets |",
+        "|---|---|---|---|",
+    )
     for name, command in commands():
         if name in ("agent", "controller"):
-            yield from (f"| `sickbay {name} {o}` | `{default}` | {text} |" for o, default, text in settings(command))
+            yield from (f"| {name} | `{o}` | `{default}` | {text} |" for o, default, text in settings(command))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -39,35 +39,36 @@ def explain(node: str, output: str, call: Callable[..., Any]) -> None:
     if output == "json":
         print_json(told)
         return
-    _print_explanation(told)
+    for line in explanation_lines(told):
+        click.echo(line)
 
 
-def _print_explanation(told: Explanation) -> None:
-    click.echo(f"{told.node}: {told.summary}")
-    _section("Faults", told.faults)
+def explanation_lines(told: Explanation) -> Iterator[str]:
+    """An explanation as it is printed."""
+    yield f"{told.node}: {told.summary}"
+    yield from _section("Faults", told.faults)
     if told.pool:
-        click.echo(f"Pool: {told.pool}   Rule: {told.rule or '-'}")
-    _section("Entries of the rule", told.entries)
-    _section("Holds", told.holds)
+        yield f"Pool: {told.pool}   Rule: {told.rule or '-'}"
+    yield from _section("Entries of the rule", told.entries)
+    yield from _section("Holds", told.holds)
     if told.repair:
-        click.echo(f"Repair: {told.repair}   {told.phase}{f' ({told.outcome})' if told.outcome else ''}")
-        _section("Steps", told.steps)
+        yield f"Repair: {told.repair}   {told.phase}{f' ({told.outcome})' if told.outcome else ''}"
+        yield from _section("Steps", told.steps)
         if told.message:
-            click.echo(f"Now: {told.message}")
+            yield f"Now: {told.message}"
     wait = told.wait
     if wait.waits_for:
-        click.echo(f"Waits for: {wait.waits_for}   since {wait.since or '?'}   until {wait.until or '?'}")
+        yield f"Waits for: {wait.waits_for}   since {wait.since or '?'}   until {wait.until or '?'}"
     if wait.then:
-        click.echo(f"Then: {wait.then}")
+        yield f"Then: {wait.then}"
     if wait.command:
-        click.echo(f"To move it on: {wait.command}")
+        yield f"To move it on: {wait.command}"
 
 
-def _section(title: str, lines: list[str]) -> None:
+def _section(title: str, lines: list[str]) -> Iterator[str]:
     if lines:
-        click.echo(f"{title}:")
-        for line in lines:
-            click.echo(f"  {line}")
+        yield f"{title}:"
+        yield from (f"  {line}" for line in lines)
 
 
 @click.command()
