@@ -9,6 +9,7 @@ version in every write, see to that.
 from __future__ import annotations
 
 import asyncio
+import copy
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -17,13 +18,15 @@ import msgspec
 import structlog
 from prometheus_client import CollectorRegistry
 
+from sickbay.api import names
 from sickbay.api.core import Node
 from sickbay.api.job_recovery import JobRecovery
 from sickbay.api.node_repair import NodeRepair
 from sickbay.api.repair_pool import RepairPool
 from sickbay.api.words import Outcome
 from sickbay.clock import Clock, Randomness, rfc3339
-from sickbay.decide import memory, opening, plan
+from sickbay.decide import manual, memory, opening, plan
+from sickbay.decide.endings import end
 from sickbay.decide.metrics import DecideMetrics
 from sickbay.decide.opening import open_repair
 from sickbay.decide.progress import advance
@@ -278,6 +281,8 @@ class DecideController:
         repair = self._sources.repairs.get(name)
         if repair is None:
             return None
+        if manual.unfilled(repair):
+            return await self._take_up(repair)
         work = advance(repair, self._views.of(repair, self._clock.now()))
         for _ in range(GRANTS):
             if not work.wants or work.view.node is None:
@@ -293,6 +298,24 @@ class DecideController:
         written = await self._writer.apply(repair, work)
         self._metrics.transition(repair, written)
         return None if work.requeue_at is None else _seconds(work.now, work.requeue_at)
+
+    async def _take_up(self, repair: NodeRepair) -> float | None:
+        """Fill in a repair that a person opened by hand, or say why it cannot be taken up."""
+        sources, now = self._sources, self._clock.now()
+        node = sources.nodes.get(repair.spec.node.name)
+        pool = sources.pools_of(node)[0] if node is not None else None
+        other = sources.open_repair_of(node) if node is not None else None
+        work = Work(copy.deepcopy(repair), View(now=now, node=node))
+        refusal = manual.refusal(repair, node, pool, other)
+        if refusal or node is None or pool is None:
+            end(work, Outcome.GAVE_UP, f"not taken up: {refusal}")
+        else:
+            rule = sources.rules.get(pool.spec.rule) if pool.spec.rule else None
+            prefix = plan.resolve_prefix(rule, self._options.approval_prefixes) if rule is not None else ""
+            prefix = prefix or names.APPROVAL_PREFIXES["sickbay"]
+            work.repair = manual.fill(repair, node, pool, rule, prefix, sources.catalogue.version)
+        await self._writer.apply(repair, work)
+        return None
 
     async def _leave_tombstone(self, work: Work) -> None:
         """A deleted record takes a person's word with it; another one keeps it."""

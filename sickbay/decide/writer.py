@@ -47,6 +47,9 @@ class Writer:
         if work.node_ops and not node_lost(before, work.view.node):
             self._check()
             self._sources.nodes.observe_write(await patch_node(self._client, work.node, work.node_ops))
+        if names.FINALIZER not in repair.metadata.finalizers and holds_node(work.repair) and not work.repair.ended:
+            finalizers = [*repair.metadata.finalizers, names.FINALIZER]  # a person's record comes without it
+            repair = await self._patch(repair, {"metadata": {"finalizers": finalizers}}, "")
         status = merge_diff(msgspec.to_builtins(before.status), msgspec.to_builtins(work.repair.status))
         if status:
             status["phase"] = work.status.phase  # also the default, which encoding leaves out: people read it
