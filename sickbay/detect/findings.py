@@ -71,11 +71,14 @@ class Findings:
 
     def report(self, known: Item, device: str, code: str = "", detail: str = "") -> bool:
         """Mark an item on a device, "" = the node as a whole; True when that is news."""
+        device = device[:128]
+        if self.ledger.confirm(known.name, device):
+            return False
         now = self.now()
         gpu = self.devices.at(device) or Device(pci="")
         mark = Mark(
             item=known.name,
-            device=device[:128],
+            device=device,
             pci=address(device),
             uuid=gpu.uuid,
             index=gpu.index,
@@ -85,8 +88,7 @@ class Findings:
             since=now,
             boot=self.ledger.boot_id,
         )
-        if not self.ledger.mark(mark):
-            return False
+        self.ledger.mark(mark)
         self._say(WARNING, known.condition, wording.standing(known, [mark]))
         self.changed(known.severity == Severity.CRITICAL)
         return True

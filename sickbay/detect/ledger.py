@@ -46,10 +46,13 @@ class Mark(msgspec.Struct, kw_only=True, omit_defaults=True):
 
     @property
     def key(self) -> str:
-        bus = bus_of(self.device)
-        if not bus:
-            return self.device
-        return f"{address(self.device)}{self.device.partition(' ')[2]}"
+        return key_of(self.device)
+
+
+def key_of(device: str) -> str:
+    """What tells the devices of one item apart: the address in one spelling, with the MIG instance; else the name."""
+    pci = address(device)
+    return f"{pci}{device.partition(' ')[2]}" if pci else device
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,13 +85,20 @@ class Ledger:
 
     # --- changes
 
-    def mark(self, mark: Mark) -> bool:
-        """Note a finding; True when it is news. One that stands already is only confirmed for this boot."""
-        entry = self._entries.setdefault(mark.item, _Entry(item(mark.item)))
-        old = entry.marks.get(mark.key)
-        if old is not None:
-            old.boot = mark.boot
+    def confirm(self, item_name: str, device: str) -> bool:
+        """True when the finding stands already: then it is only noted that this boot has seen it too."""
+        entry = self._entries.get(item_name)
+        old = entry.marks.get(key_of(device)) if entry is not None else None
+        if old is None:
             return False
+        old.boot = self.boot_id
+        return True
+
+    def mark(self, mark: Mark) -> bool:
+        """Note a finding; True when it is news."""
+        if self.confirm(mark.item, mark.device):
+            return False
+        entry = self._entries.setdefault(mark.item, _Entry(item(mark.item)))
         if not entry.marks:
             entry.since = mark.since
         entry.marks[mark.key] = mark
