@@ -132,6 +132,8 @@ def _failed(work: Work, message: str) -> None:
     state.state, state.finished = StepState.FAILED, rfc3339(work.now)
     work.note(names.step_reason(step, StepState.FAILED), message, warning=True)
     withdraw(work)
+    if step == Step.REPAIR and faultstate.all_clear(work.repair):
+        return gate.go_to(work, Step.VALIDATE, message)  # whatever became of the act, nothing is left to repair
     if step == Step.REPAIR:
         return _next_rung(work, Needs.REPAIR_FAILED, message)
     if step == Step.VALIDATE:

@@ -8,9 +8,9 @@ be read gives no permit. A permit is good for one second, so that a batch of evi
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Coroutine, Iterable
+from collections.abc import Awaitable, Callable, Coroutine, Iterable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 from sickbay.api import kinds
 from sickbay.api.core import Node
@@ -27,6 +27,10 @@ from sickbay.kube.client import Client
 GOOD_FOR = 1.0
 """Seconds."""
 UNREADABLE_AGAIN = 5.0
+PAUSES = (0.2, 0.5)
+"""Seconds before a read that the server could not answer is repeated."""
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +77,10 @@ class Permits:
         now = self._clock.now()
         guard.check_holds(self._known.holds(), repair, node, self._known.pools(repair, node), now)
         fresh, live, holds, shared = await _together(
-            self._record(repair), self._node(repair), self._holds(), self._shared(repair)
+            self._patient(lambda: self._record(repair)),
+            self._patient(lambda: self._node(repair)),
+            self._holds(),
+            self._patient(lambda: self._shared(repair)),
         )
         guard.check_holds(holds, fresh, live, self._known.pools(fresh, live), self._clock.now())
         if not guard.releasing(fresh):
@@ -105,9 +112,18 @@ class Permits:
         self._known.observe(node)
         return guard.check_node(repair, node)
 
+    async def _patient(self, read: Callable[[], Awaitable[T]]) -> T:
+        """A permit needs several reads at once; one that fails for a moment must not cost the others."""
+        for pause in PAUSES:
+            try:
+                return await read()
+            except (errors.ServerError, errors.Unreachable, errors.TooManyRequests):
+                await self._clock.sleep(pause)
+        return await read()
+
     async def _holds(self) -> list[Hold]:
         try:
-            listing = await self._client.list(kinds.HOLD)
+            listing = await self._patient(lambda: self._client.list(kinds.HOLD))
         except errors.ApiError as error:
             raise Stopped(f"the Holds cannot be read: {error}", WaitsFor.HOLD, UNREADABLE_AGAIN) from error
         if listing.malformed:
