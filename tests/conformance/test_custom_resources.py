@@ -67,12 +67,14 @@ class Things:
         self.definition = f"{DEFINITIONS}/things.{group}"
         self.path = f"/apis/{group}/v1/namespaces/{namespace}/things"
 
-    def manifest(self, *, subresources: bool = True) -> Obj:
+    def manifest(self, *, subresources: bool = True, scale: bool = False) -> Obj:
         version: Obj = {"name": "v1", "served": True, "storage": True, "additionalPrinterColumns": COLUMNS}
         properties = {"spec": SPEC, "status": STATUS}
         version["schema"] = {"openAPIV3Schema": {"type": "object", "required": ["spec"], "properties": properties}}
         version["selectableFields"] = [{"jsonPath": ".spec.mode"}]
         version["subresources"] = {"status": {}} if subresources else {}
+        if scale:
+            version["subresources"]["scale"] = {"specReplicasPath": ".spec.size", "statusReplicasPath": ".status.n"}
         names = {"plural": "things", "kind": "Thing", "shortNames": ["tg"]}
         spec = {"group": self.group, "scope": "Namespaced", "names": names, "versions": [version]}
         return {"metadata": {"name": f"things.{self.group}"}, "spec": spec}
@@ -418,3 +420,14 @@ async def test_a_dry_run_keeps_nothing(server: Server, things: Things) -> None:
     answer = await things.offer("?dryRun=All")
     assert (answer.code, answer.body["spec"]["mode"]) == (201, "A")
     assert (await server.get(f"{things.path}/offered")).code == 404
+
+
+async def test_a_definition_says_where_the_replicas_are(server: Server, own_things: Things) -> None:
+    await own_things.define(scale=True)
+    path = await own_things.make(size=2)
+    await server.patch("merge", f"{path}/status", {"status": {"n": 1}})
+    scale = (await server.get(f"{path}/scale")).body
+    assert (scale["kind"], scale["spec"], scale["status"]) == ("Scale", {"replicas": 2}, {"replicas": 1})
+    refused = await server.patch("merge", f"{path}/scale", {"spec": {"replicas": 3}})
+    assert {cause[2] for cause in refused.causes} == {"Invalid value: size is immutable"}
+    assert (await server.get(path)).body["spec"]["size"] == 2
