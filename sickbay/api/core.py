@@ -176,6 +176,12 @@ class Volume(CorePart, frozen=True):
     persistent_volume_claim: ClaimVolume | None = None
 
 
+class PodClaim(CorePart, frozen=True):
+    """A device claimed through dynamic resource allocation; of which kind, only the claim itself tells."""
+
+    name: str = ""
+
+
 class PodSpec(CorePart, frozen=True):
     node_name: str = ""
     scheduler_name: str = ""
@@ -188,6 +194,7 @@ class PodSpec(CorePart, frozen=True):
     containers: Nullable[list[Container]] = []
     init_containers: Nullable[list[Container]] = []
     volumes: Nullable[list[Volume]] = []
+    resource_claims: Nullable[list[PodClaim]] = []
 
 
 class PodCondition(CorePart, frozen=True):

@@ -25,7 +25,9 @@ def counts(node: Node) -> dict[str, str]:
 
 
 def holds_accelerator(pod: Pod) -> bool:
-    """True when a container of the pod asks for one."""
+    """True when a container of the pod asks for one, or the pod claims a device of whatever kind."""
+    if pod.spec.resource_claims:
+        return True
     for container in [*pod.spec.containers, *pod.spec.init_containers]:
         asked: dict[str, Quantity] = {**container.resources.requests, **container.resources.limits}
         if any(is_accelerator(name) and str(value) not in ("0", "") for name, value in asked.items()):

@@ -80,6 +80,8 @@ CRITICAL = {"priorityClassName": "system-cluster-critical"}
         (pod(spec=gpus("nvidia.com/gpu")), drain(scope="GPUPods"), Fate.GOES),
         (pod(spec=gpus("nvidia.com/gpu"), **DELETING), drain(scope="GPUPods"), Fate.ENDING),
         (pod(spec=gpus("nvidia.com/gpu", "0")), drain(scope="GPUPods"), Fate.LEFT),
+        (pod(spec={"resourceClaims": [{"name": "gpu"}]}), drain(scope="GPUPods"), Fate.GOES),
+        (pod(spec={"resourceClaims": None}), drain(scope="GPUPods"), Fate.LEFT),
     ],
 )  # fmt: skip
 def test_the_fate_of_a_pod(subject: Pod, terms: Drain, fate: Fate) -> None:

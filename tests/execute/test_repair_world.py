@@ -275,3 +275,19 @@ async def test_a_node_made_again_under_its_name_is_not_rebooted_for_the_old_one(
         assert hospital.calls("reboot") == 0
         assert hospital.repair()["status"]["outcome"] == "NodeGone"
         assert not hospital.cordoned()
+
+
+async def test_a_rule_without_a_return_leaves_the_node_to_a_person_whose_uncordon_takes_the_rest_away() -> None:
+    steps = ["Quarantine", "Drain", "Repair", "Validate"]
+    async with ward(rule(order=steps), prepare=shared_leases) as hospital:
+        hospital.fault()
+        await hospital.until(lambda: hospital.phase() == "Succeeded")
+        assert hospital.status()["outcome"] == "LeftQuarantined"
+        await hospital.sleep(300)
+        assert hospital.cordoned()
+        hospital.world.person("admin").merge("nodes", NODE, {"spec": {"unschedulable": None}})
+        await hospital.until(lambda: hospital.differences() == [], 120)
+        await hospital.sleep(5)
+        assert hospital.lifecycle() == {}
+        assert hospital.world.store.list(LEASES, "medik8s-leases") == []
+        assert hospital.repair()["metadata"].get("finalizers") in (None, [])
