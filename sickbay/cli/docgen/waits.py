@@ -79,7 +79,7 @@ SAMPLES = (
     ),
     Sample(
         WaitsFor.CLEAR_PROOF,
-        "The fault is no longer seen, but the proof that its type asks for is missing: nothing is done until it is there.",
+        "The fault is no longer seen, but the proof that its type asks for is missing: nothing is done until it comes.",
         Phase.PENDING,
         "Repair",
         "gpu.xid.79 is no longer seen, but nothing proves that it is gone",
