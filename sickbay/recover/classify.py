@@ -42,6 +42,9 @@ TRY_AGAIN = 75
 CONTAINED = "gpu.xid.94"
 """A memory error that the GPU has contained: only the application that met it has to start again."""
 
+STALLED = "stalled"
+"""Fingerprint of a job that stood still."""
+
 Rule = Callable[[Evidence], Verdict | None]
 
 
@@ -56,7 +59,7 @@ def classify(evidence: Evidence) -> Verdict:
 def fingerprint(evidence: Evidence) -> str:
     """What the failure looks like, free of nodes, ranks and GPUs."""
     if evidence.stalled:
-        return "stalled"
+        return STALLED
     root = evidence.root
     if root is None:
         return without_place(evidence.reason, _places(evidence)) or "unknown"
@@ -77,7 +80,7 @@ def _ends(evidence: Evidence) -> tuple[str, ...]:
     if root is None:
         return (evidence.reason or "the job failed, and nothing shows why",)
     line = evidence.readings.get(root.uid, Reading()).line
-    rest = len(evidence.ends) - 1
+    rest = sum(1 for end in evidence.ends if end is not root and not end.terminated)
     told = [f"first to fail: {root.words()}", *([f"its log: {line[:300]}"] if line else [])]
     return (*told, f"{rest} more ranks ended after it") if rest else tuple(told)
 

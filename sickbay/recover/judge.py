@@ -8,7 +8,7 @@ from sickbay.api.words import JobAction, JobVerdict, Mode, RecoveryPhase
 from sickbay.clock import parse_time, rfc3339
 from sickbay.recover import suspects
 from sickbay.recover.choose import Choice, choose
-from sickbay.recover.classify import classify
+from sickbay.recover.classify import STALLED, classify
 from sickbay.recover.ends import End
 from sickbay.recover.evidence import Evidence, Verdict
 from sickbay.recover.gather import gather
@@ -41,8 +41,9 @@ def judge(work: Work, ends: list[End] | None = None, stalled: str = "") -> None:
     """Conclude once the evidence is conclusive, or no more is waited for."""
     attempt = work.attempt
     found = ended(work) if ends is None else ends
-    if not found and not stalled and attempt.fingerprint == "stalled":
-        stalled = attempt.evidence[0] if attempt.evidence else "it stood still"
+    if not stalled and attempt.fingerprint == STALLED:
+        found = [end for end in found if not end.terminated]  # those are the ones we took down ourselves
+        stalled = "" if found else (attempt.evidence or ["it stood still"])[0]
     evidence = gather(work, found, stalled)
     verdict = classify(evidence)
     _remember(work, evidence, verdict)

@@ -2,28 +2,32 @@
 
 from __future__ import annotations
 
+import itertools
 from datetime import datetime, timedelta
 
 from sickbay.api.core import PodCondition
-from sickbay.api.duration import parse_duration
-from sickbay.api.words import JobAction, JobVerdict, RecoveryPhase
+from sickbay.api.duration import format_duration, parse_duration
+from sickbay.api.words import JobAction, JobVerdict, NoFit, RecoveryPhase
 from sickbay.clock import parse_time, rfc3339
+from sickbay.recover.choose import PAUSE_FIRST, PAUSE_MOST
 from sickbay.recover.job import Job
-from sickbay.recover.judge import REMIND, hold
+from sickbay.recover.judge import RELEASE, REMIND, hold, tear_down
 from sickbay.recover.signs import moment
-from sickbay.recover.view import RankPod, Work, current, newest
+from sickbay.recover.suspects import host_names
+from sickbay.recover.view import NO_FIT, RankPod, Work, current, newest
 
 NO_FIT_AFTER = timedelta(seconds=60)
 """How long pods may be unschedulable before the job is said not to fit: autoscalers and late nodes take a moment."""
 
 
 def place(work: Work, job: Job) -> None:
+    """Take note of where the ranks are; act where that is wrong or impossible."""
     pods = {rank: pod for rank, pod in newest(current(work.view)).items() if pod.active}
     if _relanded(work, list(pods.values())):
         return
     bound = {rank: pod.pod.node_name for rank, pod in pods.items() if pod.pod.node_name}
     if len(bound) < len(job.ranks):
-        _unplaced(work, list(pods.values()))
+        _unplaced(work, job, list(pods.values()))
         return
     if work.attempt.ended:
         work.begin(work.attempt.n + 1, job.restarts)
@@ -71,16 +75,32 @@ def _is_avoided(work: Work, pod: RankPod) -> bool:
     return (node.name, node.uid) in avoided or (node.name, "") in avoided
 
 
-def _unplaced(work: Work, pods: list[RankPod]) -> None:
+def _unplaced(work: Work, job: Job, pods: list[RankPod]) -> None:
     """Some ranks have no node. Waiting for room costs no retry."""
     refused = _refused(pods)
     since = min((t for c in refused if (t := moment(c.last_transition_time)) is not None), default=None)
-    if since is None:
+    if since is None or work.phase not in (RecoveryPhase.WAITING_CAPACITY, RecoveryPhase.PLACING):
         return
-    if work.phase == RecoveryPhase.WAITING_CAPACITY:
+    over = sorted(set(job.excluded) - set(host_names(work)))
+    if over and work.view.acting:
+        _let_go_anew(work, f"{', '.join(over[:4])} need not be avoided any more, so the job is let go anew")
+    elif work.phase == RecoveryPhase.WAITING_CAPACITY:
         _waits(work)
-    elif work.phase == RecoveryPhase.PLACING:
+    else:
         _does_not_fit(work, since, refused[0].message)
+
+
+def _let_go_anew(work: Work, why: str) -> None:
+    _set_down(work, why)
+    tear_down(work, why)
+
+
+def _set_down(work: Work, why: str) -> None:
+    """This attempt never ran: it costs nothing."""
+    attempt = work.attempt
+    attempt.verdict, attempt.action = JobVerdict.POLICY.value, JobAction.REQUEUE.value
+    attempt.evidence, attempt.fingerprint = [why[:512]], NO_FIT
+    attempt.ended = rfc3339(work.now)
 
 
 def _refused(pods: list[RankPod]) -> list[PodCondition]:
@@ -94,7 +114,23 @@ def _does_not_fit(work: Work, since: datetime, why: str) -> None:
         return
     limit = parse_duration(work.policy.no_fit_deadline)
     message = f"attempt {work.attempt.n} does not fit: {why[:300]}"
+    if work.policy.on_no_fit == NoFit.REQUEUE and work.view.acting:
+        _requeue(work, message, limit)
+        return
     work.enter(RecoveryPhase.WAITING_CAPACITY, message, limit, "people are told")
+    work.note("JobWaitsForCapacity", message, warning=True)
+
+
+def _requeue(work: Work, message: str, limit: timedelta) -> None:
+    """Give the nodes back that a part of the gang holds, and try again later; people when that has no end."""
+    _set_down(work, message)
+    tries = list(itertools.takewhile(lambda a: a.fingerprint == NO_FIT, reversed(work.status.attempts)))
+    first = moment(tries[-1].ended) or work.now
+    if work.now - first >= limit:
+        hold(work, f"{message}, for {format_duration(limit)}")
+        return
+    pause = min(PAUSE_FIRST * (1 << min(len(tries) - 1, 10)), PAUSE_MOST)
+    work.enter(RecoveryPhase.HELD, message, pause, RELEASE)
     work.note("JobWaitsForCapacity", message, warning=True)
 
 

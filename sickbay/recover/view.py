@@ -19,6 +19,8 @@ from sickbay.recover.job import Job, JobId
 from sickbay.recover.logs import Reading
 from sickbay.recover.signs import Sign
 
+NO_FIT = "does not fit"
+"""Fingerprint of an attempt for which there was no room."""
 MAX_ATTEMPTS = 32
 MAX_LISTED = 64
 
@@ -162,8 +164,9 @@ class Work:
 
     @property
     def incident(self) -> JobAttempt:
-        """The attempt whose recovery is going on: the last one that ended."""
-        return next((a for a in reversed(self.status.attempts) if a.ended), self.attempt)
+        """The attempt whose recovery is going on: the last one that ended, having run."""
+        ended = (a for a in reversed(self.status.attempts) if a.ended and a.fingerprint != NO_FIT)
+        return next(ended, self.attempt)
 
     @property
     def before(self) -> list[JobAttempt]:
