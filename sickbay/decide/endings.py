@@ -36,7 +36,7 @@ def withdraw(work: Work) -> None:
 def end(work: Work, outcome: Outcome, message: str) -> Work:
     """Close the record. Nothing happens for this incident after this."""
     status = work.status
-    if outcome in (Outcome.CANCELLED_BY_PERSON, Outcome.DENIED):
+    if outcome in (Outcome.CANCELLED_BY_PERSON, Outcome.DENIED) and work.plan.steps:
         _keep_boot(work)
     status.phase, status.outcome, status.message = PHASE_OF[outcome], outcome, message
     status.needs = ""

@@ -15,7 +15,7 @@ import msgspec
 from sickbay.api.core import Node
 from sickbay.api.duration import parse_duration
 from sickbay.api.meta import ObjectMeta
-from sickbay.api.node_repair import NodeRepair, RepairFault
+from sickbay.api.node_repair import NodeRepair, NodeRepairSpec, RepairFault
 from sickbay.api.repair_pool import RepairPool
 from sickbay.api.words import Outcome, StepState
 from sickbay.clock import parse_time
@@ -53,9 +53,13 @@ def _same(repair: NodeRepair, known: RepairFault, active: Active, node: Node) ->
     if known.devices and set(active.devices) - set(known.devices):
         return False
     boot = known.boot_id or repair.spec.node.boot_id
+    return _interrupted_boot(repair) or not boot or boot == node.boot_id
+
+
+def _interrupted_boot(repair: NodeRepair) -> bool:
+    """A boot of ours was under way: the node may come back in another boot that no person brought about."""
     last = repair.status.step("Repair").attempts[-1:]
-    ours = bool(last) and last[0].action in BOOTS and last[0].state == StepState.CANCELLED
-    return ours or not boot or boot == node.boot_id
+    return bool(last) and last[0].action in BOOTS and last[0].state == StepState.CANCELLED
 
 
 def refreshed(repair: NodeRepair, view: View) -> NodeRepair | None:
@@ -79,9 +83,12 @@ def refreshed(repair: NodeRepair, view: View) -> NodeRepair | None:
 
 def tombstone(repair: NodeRepair, name: str) -> NodeRepair:
     """A record in the place of one that a person has deleted, which ends at once as cancelled by that person."""
-    spec = msgspec.structs.replace(
-        repair.spec, plan=msgspec.structs.replace(repair.spec.plan, steps=[], reason=tombstone_reason(repair))
-    )
+    spec: NodeRepairSpec = msgspec.convert(msgspec.to_builtins(repair.spec), NodeRepairSpec)
+    spec.plan.steps, spec.plan.reason = [], tombstone_reason(repair)
+    if _interrupted_boot(repair):  # no attempt of the old record tells of it any more: any boot will do
+        spec.node.boot_id = ""
+        for fault in spec.faults:
+            fault.boot_id = ""
     return NodeRepair(metadata=ObjectMeta(name=name), spec=spec)
 
 

@@ -85,6 +85,8 @@ class Fault:
     """Seconds before a request arrives."""
     stale: float = 0.0
     """Seconds by which watches lag behind. (Reads go to the quorum and are never stale.)"""
+    loses: bool = False
+    """What watches are sent meanwhile never arrives, and nothing tells that it is missing."""
     scope: Scope = Scope()
 
 
@@ -217,6 +219,10 @@ class Wire(httpx2.AsyncBaseTransport):
             await self._clock.sleep(stale)
         await self._life.breathe()
 
+    def loses(self, request: Request) -> bool:
+        """A piece of a watch that is lost on its way."""
+        return any(fault.loses for fault in self._weather.on(request))
+
     def closed(self, stream: _Stream) -> None:
         self._weather.streams.pop(stream, None)
 
@@ -237,7 +243,8 @@ class _Stream(httpx2.AsyncByteStream):
             await self._wire.lag(self._request)
             if self._cut is not None:
                 raise httpx2.ReadError("the connection broke")
-            yield piece
+            if not self._wire.loses(self._request):
+                yield piece
 
     async def aclose(self) -> None:
         self._wire.closed(self)
