@@ -16,6 +16,10 @@ from sickbay.sim.demo import screen, tell
 from sickbay.sim.paced import PacedLoop
 
 
+WIDTH = 120
+"""Columns where nobody says how wide the output is."""
+
+
 @click.command(name="demo")
 @click.option("--factor", default=15.0, show_default=True, type=click.FloatRange(1, 60), help="Simulated to real time.")
 @click.option("--port", default=0, show_default=True, type=click.IntRange(0, 65535), help="0 takes a free one.")
@@ -31,6 +35,8 @@ def demo(factor: float, port: int, kubeconfig: Path, plain: bool, keep: bool) ->
     """
     configure_logs("error")
     console = Console()
+    if not console.is_terminal:
+        console = Console(width=WIDTH)
     settings = tell.Settings(port=port, kubeconfig=kubeconfig, keep=keep)
     try:
         with asyncio.Runner(loop_factory=lambda: PacedLoop(factor)) as runner:

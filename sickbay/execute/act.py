@@ -81,7 +81,7 @@ class Repair:
             del self._sending[key]
 
     async def _go_on(self, look: Look, state: _Sending) -> Progress:
-        backend = self._backends.choose(look.repair, look.current.action)
+        backend = self._backends.choose(look.repair, look.current.action, look.node)
         if backend is None:
             return proof.unsupported(look)
         if state.accepted or state.ambiguous:

@@ -1,8 +1,9 @@
 """Which back-end carries an act out, and calls to it that end.
 
-A pool's back-end does what it can. Acts inside a running node that it cannot do (a service, a card) fall to the node's
-agent, whatever the machines are made of. No call may last for ever: after a minute a submission counts as unanswered,
-which is not the same as refused.
+Acts inside a running node (a service, a card) are the agent's where the node has one, whatever the machines are made
+of: it sees who still uses the card, and knows afterwards that it was reset. All else, and these on a node without an
+agent, is for the pool's back-end. No call may last for ever: after a minute a submission counts as unanswered, which is
+not the same as refused.
 """
 
 from __future__ import annotations
@@ -11,6 +12,8 @@ import asyncio
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from sickbay.api.core import Node
+from sickbay.api.names import DETECTION_BLIND
 from sickbay.api.node_repair import NodeRepair
 from sickbay.providers.base import Act, Ambiguous, Observation, Provider, Transient, Withdraws
 
@@ -66,9 +69,11 @@ class Backends:
     def __init__(self, providers: Mapping[str, Provider]) -> None:
         self._providers = providers
 
-    def choose(self, repair: NodeRepair, action: str) -> Backend | None:
+    def choose(self, repair: NodeRepair, action: str, node: Node) -> Backend | None:
         """The back-end for an act of this repair; None when none can do it."""
-        names = [repair.spec.plan.provider.name, *([AGENT] if action in IN_NODE else [])]
+        names = [repair.spec.plan.provider.name]
+        if action in IN_NODE:
+            names.insert(0 if node.condition(DETECTION_BLIND) is not None else 1, AGENT)
         for name in names:
             provider = self._providers.get(name)
             if provider is not None and provider.supports(action):

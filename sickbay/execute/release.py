@@ -47,7 +47,7 @@ class Release:
             partial(self._owners.release, node),
         ]
         if repair.status.phase == Phase.CANCELLING:
-            works.insert(0, partial(self._withdraw, repair))
+            works.insert(0, partial(self._withdraw, repair, node))
         failures = [error for work in works if (error := await _attempt(work, look.check)) is not None]
         if failures:
             raise failures[0]
@@ -60,15 +60,15 @@ class Release:
     async def _calm(self, node: Node, prior: Prior | None) -> None:
         self._observe(await lifecycle.remove(self._client, node, prior))
 
-    async def _withdraw(self, repair: NodeRepair) -> None:
+    async def _withdraw(self, repair: NodeRepair, node: Node) -> None:
         """A cancelled act that nobody has begun must not be begun after the node is back in service."""
-        node = repair.spec.node
+        target = Target(repair.spec.node.name, repair.spec.node.uid, repair.spec.node.provider_id)
         for attempt in repair.status.step(Step.REPAIR).attempts:
-            backend = self._backends.choose(repair, attempt.action)
+            backend = self._backends.choose(repair, attempt.action, node)
             if backend is None or attempt.state == StepState.DONE:
                 continue
             key = act_key(repair.metadata.uid, Step.REPAIR, attempt.n)
-            act = Act(key, attempt.action, Target(node.name, node.uid, node.provider_id), repair.metadata.name)
+            act = Act(key, attempt.action, target, repair.metadata.name)
             try:
                 await backend.withdraw(act)
             except ProviderError as error:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import deque
 from typing import Any
 
+from rich.box import SIMPLE
 from rich.console import Console, Group
 from rich.live import Live
 from rich.table import Table
@@ -77,14 +78,18 @@ class View:
 
 def final_table(record: Record, factor: float) -> Table:
     """Where the time went, for each fault in simulated and in real seconds."""
-    table = Table(title=f"Where the time went (the simulated clock ran {factor:g} times faster)", title_justify="left")
-    table.add_column("node")
-    table.add_column("fault")
-    table.add_column("clock")
+    table = Table(
+        title=f"Where the time went, in seconds (the simulated clock ran {factor:g} times faster)",
+        box=SIMPLE,
+        title_justify="left",
+    )
+    table.add_column("node", no_wrap=True)
+    table.add_column("fault", no_wrap=True)
+    table.add_column("clock", no_wrap=True)
     for part in PARTS:
-        table.add_column(part, justify="right")
+        table.add_column(part, justify="right", no_wrap=True)
     for story in record.stories:
         spent = story.spent()
-        table.add_row(story.node, story.fault, "simulated", *(f"{spent[p]:.1f} s" for p in PARTS))
-        table.add_row("", "", "real", *(f"{spent[p] / factor:.2f} s" for p in PARTS))
+        table.add_row(story.node, story.fault, "simulated", *(f"{spent[p]:.1f}" for p in PARTS))
+        table.add_row("", "", "real", *(f"{spent[p] / factor:.1f}" for p in PARTS))
     return table

@@ -12,6 +12,8 @@ from typing import Protocol, cast
 from sickbay.apiserver.kubeconfig import write_kubeconfig
 from sickbay.apiserver.serve import serve
 from sickbay.apiserver.writes import Caller
+from sickbay.kube.lease import LeaseTimes
+from sickbay.sim.components import Settings as Components
 from sickbay.sim.demo import fleet, people
 from sickbay.sim.demo.record import Record
 from sickbay.sim.loop import VirtualLoop
@@ -55,7 +57,7 @@ async def tell(loop: PacedLoop, settings: Settings, screen: Screen, finish: Call
     Raises CannotServe for a port in use, Failed when the story does not end as it should.
     """
     everybody = Caller("demo", ("system:masters",))
-    world = World(cast(VirtualLoop, loop), settings.seed, anonymous=everybody)
+    world = World(cast(VirtualLoop, loop), settings.seed, _patient(), anonymous=everybody)
     record = Record(loop.time, lambda node, text: screen.say(loop.time(), node, text))
     world.store.after_write(record.note)
     for spec in fleet.POOLS:
@@ -85,6 +87,12 @@ async def tell(loop: PacedLoop, settings: Settings, screen: Screen, finish: Call
                 await asyncio.gather(*helpers, return_exceptions=True)
             await world.stop()
     return record
+
+
+def _patient() -> Components:
+    """Leases that bear a busy machine: on a fast clock the usual deadline is over in half a real second."""
+    times = LeaseTimes(duration=300, deadline=240.0, period=30.0)
+    return Components(options={"decide": {"lease": times}, "execute": {"lease": times}})
 
 
 def _commands(kubeconfig: Path) -> list[str]:
