@@ -15,7 +15,6 @@ from sickbay.cli.process import configure_logs
 from sickbay.sim.demo import screen, tell
 from sickbay.sim.paced import PacedLoop
 
-
 WIDTH = 120
 """Columns where nobody says how wide the output is."""
 
