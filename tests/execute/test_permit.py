@@ -301,3 +301,37 @@ async def test_a_node_made_anew_under_the_name_is_not_cordoned_for_the_old_one(r
     assert await shift.look(read=read) is None
     assert "unschedulable" not in bench.node()["spec"]
     assert bench.report == {}
+
+
+@pytest.mark.parametrize("step", ["Quarantine", "Drain", "Repair", "Unquarantine"])
+async def test_a_hold_that_no_cache_knows_yet_stops_the_act(step: str) -> None:
+    bench = Bench()
+    bench.open(step)
+    pod = {"metadata": {"name": "p"}, "spec": {"nodeName": "n1", "containers": [{"name": "c", "image": "i"}]}}
+    bench.store.create("pods", pod, "train")
+    shift = bench.shift()
+    await shift.read()
+    bench.hold("EveryAct")
+    before = bench.node()
+    await shift.look(read=False)
+    assert bench.node() == before
+    assert not acted(bench)
+    assert "deletionTimestamp" not in bench.store.get("pods", "p", "train")["metadata"]
+    assert bench.report["waitsFor"] == "Hold"
+
+
+async def test_acts_of_others_that_come_between_the_judgement_and_the_call_count() -> None:
+    """Several looks go on side by side; the limit holds at the moment of the call."""
+    bench = Bench()
+    bench.open()
+    for n in range(9):
+        bench.governor.take(f"other/Repair/{n}")
+
+    def tenth(request: Any) -> None:
+        if request.method == "PATCH" and request.url.path.endswith("/n1/status"):
+            bench.governor.take("tenth/Repair/1")
+
+    bench.wire.before = tenth
+    await bench.shift().look()
+    assert not acted(bench)
+    assert "governor" in bench.report["message"]
