@@ -27,9 +27,9 @@ def _minutes(n: float) -> timedelta:
 
 
 STEPS: dict[str, timedelta] = {
-    Step.QUARANTINE: timedelta(seconds=5),
+    Step.QUARANTINE: timedelta(seconds=1),
     Step.DRAIN: _minutes(5),
-    Step.UNQUARANTINE: timedelta(seconds=5),
+    Step.UNQUARANTINE: timedelta(seconds=1),
 }
 """A cordon is one write. Five minutes cover a drain that no budget blocks; its deadline is 30m."""
 ACTS: dict[str, timedelta] = {
