@@ -80,9 +80,10 @@ class ApiServer:
             await _send(answer, send)
 
     def _answer(self, scope: MutableMapping[str, Any], body: bytes) -> Answer | WatchStream:
-        headers: dict[bytes, bytes] = {}
-        for key, value in scope["headers"]:
-            headers[key] = headers[key] + b"\n" + value if key == b"impersonate-group" and key in headers else value
+        headers: dict[bytes, bytes] = dict(scope["headers"])
+        if b"impersonate-group" in headers:
+            groups = (value for key, value in scope["headers"] if key == b"impersonate-group")
+            headers[b"impersonate-group"] = b"\n".join(groups)
         if scope["path"] in HEALTH:
             return Answer(200, b"ok", content_type=b"text/plain; charset=utf-8")
         caller = self.authenticator.caller(headers)

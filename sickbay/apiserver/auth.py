@@ -10,6 +10,8 @@ from sickbay.apiserver.writes import Caller
 
 ANONYMOUS = Caller("system:anonymous", ("system:unauthenticated",))
 MASTERS = "system:masters"
+MAX_KNOWN = 4096
+"""Callers remembered; more than the components of a large cluster."""
 Headers = Mapping[bytes, bytes]
 
 
@@ -19,9 +21,12 @@ class Authenticator:
     def __init__(self, tokens: Mapping[str, Caller], anonymous: Caller | None = None) -> None:
         self._tokens = dict(tokens)
         self._anonymous = anonymous
+        self._known: dict[tuple[str, str], Caller] = {}
+        """Callers by token and agent, as they were worked out before."""
 
     def add(self, token: str, caller: Caller) -> None:
         self._tokens[token] = caller
+        self._known.clear()
 
     def by_token(self, token: str) -> Caller | None:
         """Who a token stands for."""
@@ -31,15 +36,21 @@ class Authenticator:
     def caller(self, headers: Headers) -> Caller:
         """Raises StatusError(401) for an unknown token, and for none where nobody may be anonymous."""
         agent = headers.get(b"user-agent", b"").decode("latin-1")
-        scheme, _, token = headers.get(b"authorization", b"").decode("latin-1").partition(" ")
-        if scheme.lower() == "bearer":
-            known = self.by_token(token.strip())
-            if known is None:
-                raise unauthorized()
-            return self._impersonated(_with_agent(known, agent), headers)
-        if self._anonymous is None:
+        credentials = headers.get(b"authorization", b"").decode("latin-1")
+        caller = self._known.get((credentials, agent))
+        if caller is None:
+            caller = _with_agent(self._identified(credentials), agent)
+            if len(self._known) < MAX_KNOWN:
+                self._known[credentials, agent] = caller
+        return self._impersonated(caller, headers)
+
+    def _identified(self, credentials: str) -> Caller:
+        scheme, _, token = credentials.partition(" ")
+        bearer = scheme.lower() == "bearer"
+        known = self.by_token(token.strip()) if bearer else self._anonymous
+        if known is None:
             raise unauthorized()
-        return self._impersonated(_with_agent(self._anonymous, agent), headers)
+        return known
 
     @staticmethod
     def _impersonated(caller: Caller, headers: Headers) -> Caller:

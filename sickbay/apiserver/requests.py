@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from urllib.parse import parse_qsl, unquote
 
 from sickbay.apiserver.errors import Cause, bad_request, invalid
@@ -25,6 +26,7 @@ class Target:
     subresource: str = ""
 
 
+@lru_cache(maxsize=16384)
 def parse_target(path: str) -> Target | None:
     """None for paths that name no resource (discovery, health)."""
     parts = [unquote(part) for part in path.strip("/").split("/")]

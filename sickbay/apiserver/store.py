@@ -259,7 +259,7 @@ class Store:
                 kind,
                 write,
                 old,
-                lambda: versions.updated(kind, applied.obj, old, subresource, None, applier, managed),
+                lambda: versions.updated(kind, applied.obj, old, subresource, None, lambda: applier, managed),
                 dry_run,
             ), False
         new = versions.created(self, kind, applied.obj, namespace, None, managed)
@@ -297,7 +297,10 @@ class Store:
     ) -> Obj:
         self.announce(write)
         old = self.get(kind.key, write.name, write.namespace)
-        writer = self._owner(kind, caller, UPDATE, write.subresource)
+
+        def writer() -> Owner:
+            return self._owner(kind, caller, UPDATE, write.subresource)
+
         return self._finish(
             kind,
             write,

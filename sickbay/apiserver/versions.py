@@ -7,7 +7,7 @@ Nothing is stored here. What a client sent is a private copy by now; a stored ve
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -125,10 +125,14 @@ def updated(
     old: Obj,
     subresource: str,
     view: Served | None,
-    writer: Owner,
+    writer: Callable[[], Owner],
     managed: Managed = None,
 ) -> Obj:
-    """Raises StatusError (400, 409, 422). `managed` is given by an apply; other writers own what they change."""
+    """Raises StatusError (400, 409, 422).
+
+    `managed` is given by an apply. Other writers own what they change of an object that has owners: then `writer` is
+    asked for.
+    """
     given = candidate.get("metadata") or {}
     before = old["metadata"]
     if problem := metadata.check_types(given, before):
@@ -154,7 +158,9 @@ def updated(
     causes += metadata.check(new["metadata"], before)
     causes += kind.strategy.validate(new, old, subresource)
     _refuse(kind, before["name"], causes + _asked_by(view, new, old), view)
-    owned = managed if managed is not None else after_update(typed(kind), new, old, writer)
+    owned = managed
+    if owned is None and before.get("managedFields"):
+        owned = after_update(typed(kind), new, old, writer())
     if owned:
         new["metadata"]["managedFields"] = owned
     return new

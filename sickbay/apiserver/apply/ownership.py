@@ -179,14 +179,12 @@ def _as_set(paths: Iterable[tuple[str, ...]]) -> Fields:
     return result
 
 
-def after_update(place: Typed, new: Obj, old: Obj, writer: Owner) -> list[Any] | None:
-    """The managedFields of an object that was written by other means; None where nobody owns anything of it.
+def after_update(place: Typed, new: Obj, old: Obj, writer: Owner) -> list[Any]:
+    """The managedFields of an object that has some and was written by other means.
 
     What the writer changed becomes its own, and is lost to all others; what is gone is owned by nobody.
     """
     entries = entries_of(old)
-    if not entries:
-        return None
     taken = changed(place, owned_part(new), owned_part(old))
     if not taken:
         return as_objects(entries)
