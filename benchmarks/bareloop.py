@@ -10,12 +10,12 @@ from __future__ import annotations
 
 import asyncio
 import sys
-from contextlib import aclosing
+from contextlib import aclosing, suppress
 
 from sickbay.api.core import Node
 from sickbay.api.kinds import NODE
 from sickbay.clock import SystemClock
-from sickbay.kube import config
+from sickbay.kube import config, errors
 from sickbay.kube.nodes import annotation_ops, patch_node, unschedulable_ops
 
 CONDITION = "BenchmarkBare"
@@ -30,7 +30,8 @@ async def run(kubeconfig: str) -> None:
         async for event in events:
             node = event.object
             if node is not None and event.type != "DELETED" and _sick(node) and not node.unschedulable:
-                await patch_node(client, node, annotation_ops(node, {MARK: "{}"}) + unschedulable_ops(node, True))
+                with suppress(errors.Conflict):  # changed since: the event of that change comes next
+                    await patch_node(client, node, annotation_ops(node, {MARK: "{}"}) + unschedulable_ops(node, True))
 
 
 def _sick(node: Node) -> bool:

@@ -53,8 +53,8 @@ from tests.support.ports import free_ports  # noqa: E402
 GOAL = 2.0
 OURS = "BenchmarkOurs"
 """The condition that our controller reacts to."""
-PAUSE = 0.1
-"""Seconds between two samples: what follows a quarantine (the report, the question for the drain) is over by then."""
+PAUSE = 0.6
+"""Seconds after a sample: what follows a quarantine (report, Events, the question for the drain) is over by then."""
 PATIENCE = 30.0
 
 OBJECTS: tuple[dict[str, Any], ...] = (
@@ -127,9 +127,10 @@ class Bench:
         waiting = self.cordoned[name] = asyncio.get_running_loop().create_future()
         await self.set(name, condition, "True")
         written = time.monotonic()
-        async with asyncio.timeout(PATIENCE):
-            cordoned: float = await waiting
-        return (cordoned - written) * 1000
+        await asyncio.wait([waiting], timeout=PATIENCE)
+        if not waiting.done():
+            raise SystemExit(f"{name} was not cordoned within {PATIENCE:g} s of {condition}")
+        return (waiting.result() - written) * 1000
 
     async def set(self, name: str, condition: str, status: str) -> None:
         now = rfc3339(self.clock.now())
