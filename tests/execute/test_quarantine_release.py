@@ -250,3 +250,17 @@ async def test_an_old_leader_that_wakes_up_in_the_middle_of_a_return_writes_noth
         await shift.look()
     assert "Drained" in facts(bench)["conditions"]
     assert len(bench.store.list(LEASES)) == 1
+
+
+async def test_a_lease_that_was_given_back_is_taken_anew_by_the_next_repair_at_once() -> None:
+    """What was sure a moment ago is not, once the Lease is given back."""
+    bench = shared()
+    bench.open("Quarantine")
+    shift = bench.shift()
+    await shift.look()
+    bench.ask("Unquarantine", done=["Quarantine"])
+    await shift.look()
+    assert bench.store.list(LEASES) == []
+    bench.ask("Quarantine", attempt=2)
+    await shift.look()
+    assert [lease["spec"]["holderIdentity"] for lease in bench.store.list(LEASES)] == ["sickbay"]

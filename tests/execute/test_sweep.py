@@ -81,6 +81,7 @@ async def test_a_cordon_whose_record_is_gone_is_for_people_to_take_away_and_they
     events = await shift.events()
     assert [reason for reason, _ in events] == ["OwnerMissing"]
     assert "kubectl uncordon n1" in events[0][1]
+    assert [event["count"] for event in bench.store.list("events")] == [1]
     bench.merge({"spec": {"unschedulable": None}})
     await sweeps(shift)
     assert traces(bench) == []
