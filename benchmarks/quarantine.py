@@ -124,7 +124,8 @@ class Bench:
 
     async def sample(self, name: str, condition: str) -> float:
         """Milliseconds from the written condition to the cordon."""
-        waiting = self.cordoned[name] = asyncio.get_running_loop().create_future()
+        waiting: asyncio.Future[float] = asyncio.get_running_loop().create_future()
+        self.cordoned[name] = waiting
         await self.set(name, condition, "True")
         written = time.monotonic()
         await asyncio.wait([waiting], timeout=PATIENCE)
