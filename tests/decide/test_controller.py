@@ -37,6 +37,7 @@ async def test_a_fault_goes_all_the_way_round():
 # --- crashes
 
 
+@pytest.mark.case("P091")
 @pytest.mark.parametrize("phase", ["before", "lost", "after"])
 @pytest.mark.parametrize("write", [1, 2, 3, 5, 7, 9, 12])
 async def test_a_restart_at_any_write_changes_nothing(write, phase):

@@ -293,6 +293,7 @@ def test_a_repair_that_waits_says_for_what_since_when_until_when_and_what_then()
     assert f"kubectl label node n1 {PREFIX}/drain-node=approved" in story.repair.status.message
 
 
+@pytest.mark.case("P067")
 def test_people_are_reminded_at_the_last_interval_of_the_gate_and_at_least_daily():
     story = gated("Drain", timeout="1h", reminders=["30m", "2h"])
     story.after(hours(1))

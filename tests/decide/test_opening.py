@@ -235,6 +235,15 @@ def test_a_fault_has_to_last(hold, now, opens, again):
     assert result.again == (at(again) if again is not None else None)
 
 
+@pytest.mark.case("R40")
+@pytest.mark.parametrize("ahead", [600, -600], ids=["ten-minutes-ahead", "ten-minutes-behind"])
+def test_the_clock_of_the_node_makes_nothing_early_or_late(ahead):
+    skewed = node(faults={"test.timed": ("True", ahead)})
+    types = (fault_type("test.timed", for_="90s"),)
+    assert opened(skewed, types=types, now=89).again == at(90)
+    assert opened(skewed, types=types, now=90).repair is not None
+
+
 def test_a_short_for_is_not_waited_out_twice():
     made = opened(node(faults=["test.timed"]), types=(fault_type("test.timed", for_="90s"),), now=90).repair
     assert made.spec.faults[0].first_seen == rfc3339(START)

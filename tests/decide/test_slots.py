@@ -79,6 +79,12 @@ def test_who_may_be_taken_out(out, slotted, admitted):
     assert (slots.refusal(view(10, out, maxUnavailable=2, slots=taken), node("n1"), UNAVAILABLE) == "") is admitted
 
 
+@pytest.mark.case("P092")
+def test_a_node_is_not_taken_out_while_others_are_down():
+    """4 of 5 are ready, 90 % have to be: nothing more may go."""
+    assert slots.refusal(view(5, ["n2"], maxUnavailable="10%"), node("n3"), UNAVAILABLE) != ""
+
+
 @pytest.mark.parametrize("kind", [REPAIR, VALIDATE])
 def test_work_is_limited_by_its_own_kind_alone(kind):
     setting = {REPAIR: "maxParallelRepairs", VALIDATE: "maxParallelValidations"}[kind]
