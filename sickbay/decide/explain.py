@@ -123,6 +123,7 @@ def _then(word: str) -> str:
         "Skip": "the step is left out",
         "Abort": "the repair ends as if denied",
         "Continue": "the repair goes on",
+        "GoOn": "the repair goes on without the jobs' answer",
         "RollBack": "the node is given back",
         "NextRung": "the next remedy follows",
         "Retry": "it is tried again",
