@@ -141,14 +141,22 @@ def evidence(
     if clears_by == "silence":
         soak = fault.spec.validation.soak if fault.spec.validation else ""
         return _proven(now - gone_since >= parse_duration(soak or "5m"))
+    return _proven(_by_act(clears_by or "", rebooted, last_seen, node, proofs))
+
+
+def _by_act(clears_by: str, rebooted: bool, last_seen: datetime | None, node: Node, proofs: Proofs) -> bool:
+    """Whether what was done to the node since the fault was last seen, or a check of our own, proves that it is gone.
+
+    False for a word this version does not know.
+    """
     if clears_by == "probe":
-        return _proven(rebooted or (sees(node) and (proofs.own or _after(proofs.acted_since, last_seen))))
+        return rebooted or (sees(node) and (proofs.own or _after(proofs.acted_since, last_seen)))
     if clears_by == "reset":
-        return _proven(rebooted or _after(proofs.reset_since, last_seen))
+        return rebooted or _after(proofs.reset_since, last_seen)
     if clears_by == "reboot":
-        return _proven(rebooted)
+        return rebooted
     replaced = bool(proofs.provider_id) and bool(node.provider_id) and node.provider_id != proofs.provider_id
-    return _proven(clears_by == "replacement" and replaced)
+    return clears_by == "replacement" and replaced
 
 
 def _after(done: datetime | None, last_seen: datetime | None) -> bool:

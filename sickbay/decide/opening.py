@@ -59,12 +59,10 @@ def open_repair(
     past   all repairs on record for a node of this name
     seen   since when we have seen each fault without a break, by its name
     """
-    refusal = hands_off(node, pool)
+    history = [r for r in past if r.spec.node.uid == node.uid]
+    refusal = hands_off(node, pool) or _left_out(history)
     if refusal:
         return Opening(why=refusal)
-    history = [r for r in past if r.spec.node.uid == node.uid]
-    if any(r.status.outcome == Outcome.LEFT_QUARANTINED and holds_node(r) for r in history):
-        return Opening(why="an ended repair has left it in quarantine, until a person uncordons it")
     wanted, again = candidates(node, active, pool, rule, history, seen, now)
     if not wanted:
         return Opening(why="no active fault asks for a repair now", again=again)
@@ -78,6 +76,12 @@ def open_repair(
         plan = _asked_again(plan)
     faults = [fault for fault, _ in chosen]
     return Opening(repair=_repair(node, faults, entry, pool, rule, plan, seen, catalogue, now, next_name(node, past)))
+
+
+def _left_out(history: Iterable[NodeRepair]) -> str:
+    """A rule that returns no nodes has taken it out: that is not done again and again."""
+    left = any(r.status.outcome == Outcome.LEFT_QUARANTINED and holds_node(r) for r in history)
+    return "an ended repair has left it in quarantine, until a person uncordons it" if left else ""
 
 
 def _chosen(
