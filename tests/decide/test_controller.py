@@ -39,7 +39,7 @@ async def test_a_fault_goes_all_the_way_round():
 
 @pytest.mark.case("P091")
 @pytest.mark.parametrize("phase", ["before", "lost", "after"])
-@pytest.mark.parametrize("write", [1, 2, 3, 5, 7, 9, 12])
+@pytest.mark.parametrize("write", [1, 3, 5, 8, 12])
 async def test_a_restart_at_any_write_changes_nothing(write, phase):
     async with living() as it:
         await it.sleep(5)
@@ -185,6 +185,27 @@ async def test_no_two_controllers_exceed_a_cap_between_them(limits, envelope, ca
 
 WIDE_ENVELOPE = {"breaker": {"threshold": "100%", "maxNodes": 100000}, "storm": {"nodes": 0}}
 WIDE_ENVELOPE |= {"maxParallelRepairs": "100%", "maxParallelValidations": "100%", "maxUnavailable": "100%"}
+
+
+async def test_a_slot_that_somebody_took_just_before_our_write_is_seen_by_it():
+    """A controller that has lost its lease without knowing has the other half of the race."""
+    async with living(maxUnavailable=1) as it:
+        await it.sleep(5)
+        taken, most = [], []
+        other = {"repair": "other", "node": "train-1", "kind": "Unavailable", "since": "2027-03-01T08:00:05Z"}
+
+        def meanwhile(request):
+            wanted = (request.component, request.resource) == ("decide", "repairpools")
+            if wanted and not taken and it.phase("train-0"):
+                taken.append(other)
+                it.admin.merge(POOLS, "train", {"status": {"slots": [other]}}, subresource="status")
+
+        it.world.weather.before.append(meanwhile)
+        it.world.store.after_write(lambda _: most.append(len(it.slots("Unavailable"))))
+        it.condition("train-0")
+        await it.until(lambda: it.cordoned("train-0"), 120)
+        assert taken
+        assert max(most) == 1
 
 
 class Most:
