@@ -250,8 +250,10 @@ class DecideController:
         finally:
             creating.cancel()
             reserving.cancel()
+        failures = [error for task in (creating, reserving) if (error := task.exception()) is not None]
+        if failures:
+            raise failures[0]
         key = ("repair", creating.result().metadata.name)
-        reserving.result()
         again = await self._repair(key[1])
         if again is not None:
             self._queue.add_after(key, again)

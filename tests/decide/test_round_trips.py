@@ -145,3 +145,19 @@ async def test_a_slot_whose_record_never_came_is_free_again() -> None:
     async with bench.decide():
         await bench.until(lambda: bench.slots() == [])
     assert bench.repair("n0") == {}
+
+
+async def test_a_server_that_refuses_both_writes_is_asked_again_until_it_takes_them() -> None:
+    """Neither failure is lost in the other, and nothing is left half done."""
+    bench = Bench(1)
+    bench.wire.refuse = lambda request: "sickbay.dev" in request.url.path and request.method != "GET"
+    unraised: list[object] = []
+    asyncio.get_running_loop().set_exception_handler(lambda _loop, context: unraised.append(context))
+    async with bench.decide():
+        bench.fault("n0")
+        await bench.clock.sleep(5)
+        assert (bench.repair("n0"), bench.slots()) == ({}, [])
+        bench.wire.refuse = lambda request: False
+        await bench.until(lambda: bench.step("n0") == ("Running", "Running"))
+    assert bench.slots() == ["n0"]
+    assert unraised == []
