@@ -10,6 +10,7 @@ itself. It is told of every write and every destructive act, and notes what brea
 * no foreign cordon, taint, label or annotation is touched
 * at most one destructive act per attempt, none for a repair that has ended, none on another node of the same name
 * every open wait has a deadline
+* no job lands on a suspect (`jobinvariants`)
 * after the end the node equals the node before
 """
 
@@ -31,6 +32,7 @@ from sickbay.apiserver.selectors import selector_matches
 from sickbay.apiserver.writes import Write
 from sickbay.sim.hand import BUDGETS, NODES, POOLS, REPAIRS, condition_of, labels_of
 from sickbay.sim.history import KUBERNETES_TAINTS, OURS, Marks, marks_of
+from sickbay.sim.jobinvariants import JobInvariants
 from sickbay.sim.journal import Action
 from sickbay.sim.world import World
 
@@ -73,6 +75,7 @@ class Invariants:
         self._repair_begun: set[str] = set()
         self._acts: Counter[str] = Counter()
         self._judged = 0
+        self._jobs = JobInvariants(world, self._break)
         world.store.after_write(self._after_write)
         world.journal.on_change.append(self._judge_acts)
 
@@ -91,6 +94,8 @@ class Invariants:
             self._repair_written(write)
         elif write.resource == POOLS and write.old is not None and write.new is not None:
             self._pool_written(write.old, write.new)
+        else:
+            self._jobs.written(write)
 
     # --- nodes
 

@@ -84,7 +84,8 @@ class Part:
                 self.wake_after(key, again)
 
     def _take_due(self) -> None:
-        now = self.clock.monotonic()
+        # The loop rings a timer up to its resolution early; to wait for it again would be to wait for ever.
+        now = self.clock.monotonic() + _LEAST
         while self._due and self._due[0][0] <= now:
             at, key = heapq.heappop(self._due)
             if self._wanted.get(key) == at:

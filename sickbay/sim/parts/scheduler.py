@@ -2,11 +2,14 @@
 
 It filters by resources, taints, cordons, nodeSelector and required node affinity, and prefers nodes without
 PreferNoSchedule taints, then the emptiest, then the first by name. Absent: preemption, pod affinity, topology spread.
+
+Its cache of Nodes is as new as the API server, unless `behind` says by how many seconds a change of a Node reaches it
+late: what a client has seen the API server accept, a real scheduler need not have seen yet.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 from sickbay.api import quantity
 from sickbay.apiserver.errors import Obj
@@ -41,10 +44,13 @@ class Scheduler(Part):
         super().__init__(stage)
         self._taken: dict[str, dict[str, dict[str, float]]] = {}
         self._pending: dict[str, None] = {}
+        self.behind: Callable[[], float] | None = None
+        self._late: dict[str, Obj | None] = {}
+        """Nodes as they were before a change that is still on its way here."""
 
     def touched(self, write: Write) -> Iterable[str]:
         if write.resource == NODES:
-            return tuple(self._pending) if _matters(write) else ()
+            return self._node_changed(write) if _matters(write) else ()
         if write.resource != PODS:
             return ()
         self._account(write)
@@ -57,6 +63,23 @@ class Scheduler(Part):
             return (key,)
         self._pending.pop(key, None)
         return ()
+
+    def _node_changed(self, write: Write) -> Iterable[str]:
+        if self.behind is None:
+            return tuple(self._pending)
+        self._late.setdefault(write.name, write.old)
+        self.stage.loop.call_later(self.behind(), self._catch_up, write.name)
+        return ()
+
+    def _catch_up(self, node: str) -> None:
+        self._late.pop(node, None)
+        for key in self._pending:
+            self.wake(key)
+
+    def _nodes(self) -> list[Obj]:
+        """The Nodes as they are known here."""
+        nodes = [self._late.get(node["metadata"]["name"], node) for node in self.store.list(NODES)]
+        return [node for node in nodes if node is not None]
 
     def _account(self, write: Write) -> None:
         key = f"{write.namespace}/{write.name}"
@@ -79,7 +102,9 @@ class Scheduler(Part):
             return None
         if pod["spec"].get("schedulerName", "default-scheduler") != "default-scheduler":
             return None
-        nodes = self.store.list(NODES)
+        if pod["spec"].get("schedulingGates"):
+            return None
+        nodes = self._nodes()
         refusals = {node["metadata"]["name"]: self._refusal(pod, node) for node in nodes}
         fitting = [node for node in nodes if not refusals[node["metadata"]["name"]]]
         if not fitting:

@@ -1,0 +1,1 @@
+from tests.support.virtual import pytest_asyncio_loop_factories  # noqa: F401
