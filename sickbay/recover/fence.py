@@ -11,9 +11,12 @@ from sickbay.recover import suspects
 from sickbay.recover.held import resumed
 from sickbay.recover.judge import TEARDOWN_PATIENCE, hold, tear_down
 from sickbay.recover.live import adopt
+from sickbay.recover.signs import moment
 from sickbay.recover.symptoms import unknown_since
 from sickbay.recover.view import RankPod, View, Work
 
+CANNOT_CONFIRM = timedelta(seconds=30)
+"""How long after its grace a pod on a node that says it is not Ready may take to go, before nobody waits for it."""
 RELEASE_PATIENCE = timedelta(minutes=10)
 """How long the job object may take to be changed, or to be deleted and made again."""
 
@@ -64,9 +67,10 @@ def lingering(view: View) -> list[RankPod]:
 
 def _unreachable(view: View, pod: RankPod) -> bool:
     node = view.nodes.get(pod.pod.node_name)
-    if node is None or not pod.pod.deleting or unknown_since(node) is None:
+    if node is None or node.ready or not pod.pod.deleting or not suspects.isolated(node, node.uid):
         return False
-    return suspects.isolated(node, node.uid)
+    over = moment(pod.pod.metadata.deletion_timestamp)  # it stands for the end of the grace
+    return unknown_since(node) is not None or (over is not None and view.now >= over + CANNOT_CONFIRM)
 
 
 def _late(work: Work, why: str) -> None:

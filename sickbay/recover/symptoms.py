@@ -9,7 +9,7 @@ from __future__ import annotations
 from datetime import datetime, timedelta
 
 from sickbay.api.core import Node
-from sickbay.api.duration import parse_duration
+from sickbay.api.duration import format_duration, parse_duration
 from sickbay.recover.ends import End
 from sickbay.recover.signs import moment
 from sickbay.recover.view import RankPod, Work, current, newest
@@ -17,6 +17,8 @@ from sickbay.recover.view import RankPod, Work, current, newest
 LOST_AFTER = timedelta(seconds=20)
 """After which a node that the control plane has lost (Ready=Unknown) counts as lost. Its kubelet has then been silent
 for a minute: the node lifecycle controller waits 40 s (node-monitor-grace-period) before it says Unknown."""
+STARTS_WITHIN = timedelta(minutes=10)
+"""How long a rank that has a node may take to run there: pulling a large image takes minutes, ten are too many."""
 
 
 def ended(work: Work) -> list[End]:
@@ -30,7 +32,8 @@ def ended(work: Work) -> list[End]:
     mine = [e for e in view.ends if _belongs(work, e)]
     found = [e for e in mine if e.restart < job.restarts or e.uid in latest or e.uid not in there]
     known = {e.uid for e in found}
-    lost = [end for rank in pods.values() if rank.pod.uid not in known and (end := _lost(work, rank)) is not None]
+    rest = [rank for rank in pods.values() if rank.pod.uid not in known]
+    lost = [end for rank in rest if (end := _lost(work, rank) or _never_started(work, rank)) is not None]
     return [*found, *lost]
 
 
@@ -56,6 +59,22 @@ def _lost(work: Work, rank: RankPod) -> End | None:
         return None
     pod = rank.pod
     return End(rank.rank, pod.node_name, pod.name, pod.uid, since, rank.attempt, rank.restart, how="NodeLost")
+
+
+def _never_started(work: Work, rank: RankPod) -> End | None:
+    """The rank has a node, and its containers do not come up there."""
+    scheduled = rank.pod.condition("PodScheduled")
+    since = moment(scheduled.last_transition_time) if scheduled is not None and scheduled.status == "True" else None
+    if not rank.active or rank.pod.phase != "Pending" or since is None:
+        return None
+    if work.now - since < STARTS_WITHIN:
+        work.wake(since + STARTS_WITHIN)
+        return None
+    waiting = next((s.state.waiting.reason for s in rank.pod.status.container_statuses if s.state.waiting), "")
+    pod, told = rank.pod, f"not started within {format_duration(STARTS_WITHIN)}{f': {waiting}' if waiting else ''}"
+    return End(
+        rank.rank, pod.node_name, pod.name, pod.uid, work.now, rank.attempt, rank.restart, how="Refused", reason=told
+    )
 
 
 def unknown_since(node: Node | None) -> datetime | None:
