@@ -30,7 +30,7 @@ from sickbay.detect.alarm import Alarm
 from sickbay.detect.devicemap import DeviceMap
 from sickbay.detect.findings import Findings
 from sickbay.detect.gpus import GpuJudge, GpuProbe
-from sickbay.detect.gpuwatch import GpuWatch, by_look
+from sickbay.detect.gpuwatch import GpuWatch
 from sickbay.detect.intake import Intake
 from sickbay.detect.items import item
 from sickbay.detect.ledger import Ledger, Mark
@@ -350,7 +350,8 @@ class Agent:
 
     def _left_behind(self, mark: Mark) -> bool:
         """True for what only lines told of in an earlier boot; what is looked at is judged by the looks."""
-        looked_at = by_look(mark) or (self._parts.services is not None and mark.item in units.ITEMS.values())
+        looked_at = self._parts.gpus is not None and self._gpus.covers(mark)
+        looked_at |= self._parts.services is not None and mark.item in units.ITEMS.values()
         return mark.boot != self._boot and not looked_at and item(mark.item).clears_by != ClearsBy.REPLACEMENT
 
     # --- memory

@@ -102,6 +102,8 @@ class Findings:
 
     def clear(self, over: Callable[[Mark], bool], why: str) -> None:
         """Take marks away; see `Ledger.clear`."""
+        if not self.ledger.standing:
+            return
         gone = self.ledger.clear(over, why, self.now())
         for name in sorted({mark.item for mark in gone}):
             known = item(name)

@@ -112,7 +112,7 @@ def _hot(status: GpuStatus) -> bool | None:
 
 CHECKS = (
     Check("gpu.lost", lambda s: s.lost),
-    Check("gpu.reset-required", lambda s: s.reset_required, latched=True),
+    Check("gpu.reset-required", lambda s: s.reset_required),
     Check("gpu.row-remap-pending", lambda s: s.row_remap_pending, latched=True),
     Check("gpu.row-remap-failure", lambda s: s.row_remap_failure, latched=True),
     Check(
@@ -150,6 +150,8 @@ class Verdict:
 class GpuJudge:
     """Remembers since when what is bad; see `Check`."""
 
+    seen: set[tuple[str, str]] = field(default_factory=set)
+    """(item, PCI address) of what the present look could see, bad or not."""
     _since: dict[tuple[str, str], float] = field(default_factory=dict)
 
     def judge(self, status: GpuStatus, uptime: float, now: float) -> Iterable[Verdict]:
@@ -158,6 +160,7 @@ class GpuJudge:
             bad, key = check.bad(status), (check.item, status.pci)
             if bad is None:
                 continue
+            self.seen.add(key)
             if not bad:
                 self._since.pop(key, None)
                 yield Verdict(check.item, False, "", check.latched)

@@ -30,7 +30,6 @@ ALLOCATABLE_LASTS = 300.0
 
 _RECOVERY = "gpu.xid.154."
 _COUNT, _HANG, _VERSION = "gpu.count-mismatch", "gpu.driver-hang", "gpu.driver.version-mismatch"
-_BY_LOOK = frozenset({check.item for check in gpus.CHECKS} | {_COUNT, _HANG, _VERSION})
 _NEEDS_PROOF = (ClearsBy.RESET, ClearsBy.REBOOT)
 
 
@@ -61,6 +60,7 @@ class GpuWatch:
         if report.error or report.hung:
             self.clean = 0
             return report.error or f"the driver does not answer at {', '.join(report.hung)}"
+        self.judge.seen.clear()
         for status in report.gpus:
             self._gpu(status, now)
         self._count(report, now)
@@ -72,6 +72,12 @@ class GpuWatch:
         """A reset of this GPU has succeeded; the next clean look at it is the proof."""
         self.resets |= {uuid}
 
+    def covers(self, mark: Mark) -> bool:
+        """True for what the last look has judged by itself, so that no line and no boot need to."""
+        if mark.item.startswith(_RECOVERY):
+            return (_RECOVERY, mark.pci) in self.judge.seen
+        return mark.item in (_COUNT, _HANG, _VERSION) or (mark.item, mark.pci) in self.judge.seen
+
     # --- one GPU
 
     def _gpu(self, status: GpuStatus, now: float) -> None:
@@ -82,10 +88,13 @@ class GpuWatch:
         known = self.findings.devices.at(pci)
         if status.nvlinks_up is not None and status.nvlink_down is None and known is not None:
             status.nvlink_down = max(0, known.links - status.nvlinks_up)
-        bad = set()
+        bad, standing = set(), self.findings.ledger.standing
+        status.pci = pci
         for verdict in self.judge.judge(status, self.uptime(), now):
             if verdict.bad:
                 bad.add(verdict.item)
+            elif verdict.item not in standing:
+                continue
             self._set(verdict.item, pci, verdict.bad, verdict.proof, verdict.detail)
         self._recovery(status, pci)
         uuid = status.uuid or (known.uuid if known is not None else "")
@@ -110,6 +119,7 @@ class GpuWatch:
         """The driver's recovery action is latched until the remedy is done: it decides by itself."""
         if status.recovery_action is None:
             return
+        self.judge.seen.add((_RECOVERY, pci))
         finding = recovery_finding(status.recovery_action, pci)
         here = bus_of(pci)
         self.findings.clear(
@@ -179,8 +189,3 @@ def _number(quantity: object) -> int:
     """A count of devices; one that cannot be read counts as none."""
     text = str(quantity)
     return int(text) if text.isdigit() else 0
-
-
-def by_look(mark: Mark) -> bool:
-    """True for items that looks at the GPUs raise again while they are bad."""
-    return mark.item in _BY_LOOK or mark.item.startswith(_RECOVERY)

@@ -171,6 +171,11 @@ class Ledger:
         """Items that have a condition."""
         return sorted(self._entries)
 
+    @property
+    def standing(self) -> set[str]:
+        """Items that are marked on at least one device."""
+        return {name for name, entry in self._entries.items() if entry.marks}
+
     def marks(self) -> list[Mark]:
         return [mark for entry in self._entries.values() for mark in entry.marks.values()]
 

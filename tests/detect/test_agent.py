@@ -665,3 +665,44 @@ async def test_a_reboot_is_proven_by_the_next_agent(host: Machine) -> None:
         assert (status["phase"], status["proof"]) == ("Done", {"bootBefore": "boot-1", "bootID": "boot-2"})
         assert host.host.acts == ["reboot"]
         assert host.bad() == set()
+
+
+# --- who says that it is over
+
+
+async def test_a_reset_required_by_a_line_is_not_over_because_the_driver_does_not_say_so(host: Machine) -> None:
+    line = "NVRM: nvAssertOkFailedNoLog: Assertion failed: Reset required [NV_ERR_RESET_REQUIRED] (0x00000061)"
+    host.gpus.states = {k: {"reset_required": False} for k in range(8)}
+    async with agent_on(host):
+        await report(host, XID120.format(detail="a"), line, seconds=600)
+        assert "GpuResetRequired" in host.bad()
+    host.reboot()
+    async with agent_on(host):
+        await host.clock.sleep(REBOOTED)
+        assert host.bad() == set()
+
+
+@pytest.mark.parametrize("gpus", [True, False], ids=["an old driver", "no driver is asked"])
+async def test_a_recovery_action_that_only_a_line_told_is_over_with_the_boot(host: Machine, gpus: bool) -> None:
+    options: dict[str, Any] = {} if gpus else {"gpus": None}
+    async with agent_on(host, **options):
+        await report(host, XID154, seconds=120)
+        assert host.bad() == {"GpuXid154Reboot"}
+    host.reboot()
+    async with agent_on(host, **options):
+        await host.clock.sleep(REBOOTED)
+        assert host.bad() == set()
+
+
+async def test_a_fault_of_another_device_is_over_with_the_boot(host: Machine) -> None:
+    async with agent_on(host):
+        line = "pcieport 0000:17:01.0: AER: Multiple Uncorrectable (Fatal) error message received from 0000:86:00.0"
+        await report(host, line, seconds=60)
+        bad = host.bad()
+        assert bad
+        assert [d["pci"] for d in host.devices()]
+    host.reboot()
+    async with agent_on(host):
+        await host.clock.sleep(REBOOTED)
+        assert host.bad() == set()
+        assert host.devices() == []
