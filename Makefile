@@ -17,6 +17,7 @@ $(VENV)/.python:
 $(VENV)/.runtime: $(VENV)/.python requirements/runtime.txt
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements/runtime.txt
 	@echo "$(CURDIR)" > "$$($(BIN)/python -c 'import site; print(site.getsitepackages()[0])')/sickbay-checkout.pth"
+	@printf '#!/bin/sh\nexec "%s/$(BIN)/python" -m sickbay "$$@"\n' "$(CURDIR)" > $(BIN)/sickbay && chmod +x $(BIN)/sickbay
 	@touch $@
 
 $(VENV)/.dev: $(VENV)/.runtime requirements/dev.txt

@@ -57,14 +57,15 @@ def cli() -> None:
 def main() -> None:
     """Entry point. Exit codes: 0 done, 1 failed, 2 wrong usage, 130 interrupted."""
     try:
-        cli.main(prog_name="sickbay", standalone_mode=False)
+        # Outside its standalone mode click returns the code of `Exit` instead of raising it.
+        code = cli.main(prog_name="sickbay", standalone_mode=False)
     except click.exceptions.Abort:
         click.echo("interrupted", err=True)
         sys.exit(130)
     except click.ClickException as error:
         error.show()
         sys.exit(error.exit_code)
-    except click.exceptions.Exit as leaving:
-        sys.exit(leaving.exit_code)
     except KeyboardInterrupt:
         sys.exit(130)
+    else:
+        sys.exit(code if isinstance(code, int) else 0)

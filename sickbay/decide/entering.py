@@ -224,13 +224,14 @@ def next_step(work: Work) -> None:
         return gate.go_to(work, following)
     outcome = Outcome(work.status.outcome) if work.status.outcome else Outcome.REPAIRED
     if work.is_state(Step.UNQUARANTINE, StepState.DONE) or not holds_node(work.repair):
-        end(work, outcome, _farewell(outcome))
+        end(work, outcome, _farewell(work, outcome))
         return None
     end(work, Outcome.LEFT_QUARANTINED, "the rule does not return nodes: uncordon it when it is well")
     return None
 
 
-def _farewell(outcome: Outcome) -> str:
-    if outcome == Outcome.REPAIRED:
-        return "repaired, validated and back in service"
-    return "back in service without a repair"
+def _farewell(work: Work, outcome: Outcome) -> str:
+    done = "repaired and validated" if outcome == Outcome.REPAIRED else "not repaired"
+    prior = work.status.prior
+    where = "cordoned as it was before" if prior is not None and prior.unschedulable else "back in service"
+    return f"{done}; {where}"

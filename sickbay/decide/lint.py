@@ -70,18 +70,31 @@ def lint(files: Iterable[Path]) -> list[Finding]:
     found: list[Finding] = []
     for file in files:
         try:
-            documents += read(str(file), file.read_text(encoding="utf-8"))
+            inside = read(str(file), file.read_text(encoding="utf-8"))
         except (yaml.YAMLError, UnicodeDecodeError, ValueError) as error:
             mark = getattr(error, "problem_mark", None)
-            found.append(Finding(str(file), mark.line + 1 if mark else 1, ERROR, "-", f"not readable as YAML: {error}"))
+            said = getattr(error, "problem", None) or str(error)
+            found.append(Finding(str(file), mark.line + 1 if mark else 1, ERROR, "-", f"not readable as YAML: {said}"))
+            continue
+        documents += inside
+        if not inside:
+            found.append(
+                Finding(str(file), 1, ERROR, "-", "holds no object: a manifest is a mapping with apiVersion and kind")
+            )
     ours = [d for d in documents if d.body.get("kind") in OWN]
-    found += [d.finding(WARNING, "kind", "not a kind of Sickbay: not judged") for d in documents if d not in ours]
+    found += [d.finding(WARNING, "kind", _not_ours(d)) for d in documents if d not in ours]
     for document in ours:
         problems = validate(str(document.body["kind"]), document.body)
         found += [document.finding(ERROR, p.path, _said(p)) for p in problems]
     sound = [d for d in ours if not any(f.file == d.file and f.object == d.name and f.severity == ERROR for f in found)]
     found += list(_meaning(sound))
     return sorted(found, key=lambda f: (f.file, f.line, f.message))
+
+
+def _not_ours(document: Document) -> str:
+    if document.body.get("kind") == "Scenario":
+        return "a scenario: run it with sickbay test"
+    return "not a kind of Sickbay: not judged"
 
 
 def _said(problem: Problem) -> str:

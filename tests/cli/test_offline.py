@@ -36,7 +36,7 @@ async def test_good_files_pass(tmp_path: Path) -> None:
     file.write_text(GOOD)
     answer = await command("check", str(file))
     assert answer.code == 0, answer.out
-    assert "1 files, 0 errors" in answer.out
+    assert "1 file, 0 errors" in answer.out
 
 
 @pytest.mark.parametrize(
@@ -61,6 +61,42 @@ async def test_what_is_wrong_is_named_with_its_line(
     answer = await command("check", str(file), "-o", "json")
     found = json.loads(answer.out)
     assert any(says in f["message"] and abs(f["line"] - line) <= 2 for f in found), found
+
+
+@pytest.mark.parametrize(
+    ("text", "code", "says"),
+    [
+        pytest.param(GOOD, 0, "0 errors", id="good"),
+        pytest.param(GOOD.replace("step: Drain", "step: Dreyn"), 1, "1 error,", id="an error"),
+        pytest.param("", 1, "holds no object", id="an empty file"),
+        pytest.param("- a\n", 1, "holds no object", id="a list"),
+    ],
+)
+async def test_the_exit_code_of_check_says_whether_something_is_wrong(
+    tmp_path: Path, text: str, code: int, says: str
+) -> None:
+    file = tmp_path / "file.yaml"
+    file.write_text(text)
+    answer = await command("check", str(file))
+    assert answer.code == code
+    assert says in answer.out
+
+
+@pytest.mark.parametrize(
+    ("expectation", "code"),
+    [
+        pytest.param("size(nodes()) == 1", 0, id="passed"),
+        pytest.param("size(nodes()) == 2", 1, id="failed"),
+        pytest.param("nodez()", 2, id="a bad file"),
+    ],
+)
+async def test_the_exit_code_of_test_tells_failed_from_bad(tmp_path: Path, expectation: str, code: int) -> None:
+    file = tmp_path / "scenario.yaml"
+    file.write_text(
+        "apiVersion: test.sickbay.dev/v1alpha1\nkind: Scenario\nmetadata: {name: s}\n"
+        f"spec: {{until: 10s, fleet: [{{pool: a, nodes: 1}}], expect: [{{at: 5s, that: '{expectation}'}}]}}\n"
+    )
+    assert (await command("test", str(file))).code == code
 
 
 async def test_an_entry_that_no_fault_can_reach_is_named(tmp_path: Path) -> None:

@@ -65,6 +65,7 @@ def check(files: tuple[Path, ...], output: str) -> None:
         for p in problems:
             click.echo(f"{p.file}:{p.line}: {p.severity}: {p.object}: {p.message}")
         wrong = sum(p.severity == "error" for p in problems)
-        click.echo(f"{len(files)} files, {wrong} errors, {len(problems) - wrong} warnings")
+        counts = ((len(files), "file"), (wrong, "error"), (len(problems) - wrong, "warning"))
+        click.echo(", ".join(f"{n} {word}{'' if n == 1 else 's'}" for n, word in counts))
     if any(p.severity == "error" for p in problems):
         raise click.exceptions.Exit(1)

@@ -39,6 +39,9 @@ class Lines:
         for line in lines:
             self._console.print(Text(f"  {line}"), soft_wrap=True)
 
+    def kept(self, url: str) -> None:
+        self._console.print(Text(f"Still running on {url}; Ctrl-C ends it."))
+
 
 class View:
     """The fleet and the last lines, redrawn in place."""
@@ -60,6 +63,9 @@ class View:
 
     def commands(self, lines: list[str]) -> None:
         self._commands = lines
+
+    def kept(self, url: str) -> None:
+        self._console.print(Text(f"Still running on {url}; Ctrl-C ends it."))
 
     def _nodes(self, world: World, record: Record) -> Table:
         table = Table(box=None, pad_edge=False)

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import socket
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol, cast
+
+import yaml
 
 from sickbay.apiserver.kubeconfig import write_kubeconfig
 from sickbay.apiserver.serve import serve
@@ -25,6 +28,8 @@ XID_119 = (
     "NVRM: Xid (PCI:0000:1b:00): 119, pid=2024380, name=nvidia-smi, Timeout after 6s of waiting for RPC response from "
     "GPU0 GSP! Expected function 10 (FREE) (0xa55a0210 0x0)."
 )
+SETTLE = 5.0
+"""Simulated seconds in which the last Events arrive."""
 PATIENCE = 40 * 60.0
 """Simulated seconds after which the story is given up."""
 
@@ -37,6 +42,8 @@ class Screen(Protocol):
     def show(self, world: World, record: Record) -> None: ...
 
     def commands(self, lines: list[str]) -> None: ...
+
+    def kept(self, url: str) -> None: ...
 
 
 @dataclass(frozen=True)
@@ -66,6 +73,7 @@ async def tell(loop: PacedLoop, settings: Settings, screen: Screen, finish: Call
         world.apply(manifest, "platform-team")
     world.settle()
     async with await serve(world.server, port=settings.port) as server:
+        _not_in_use(settings.kubeconfig)
         settings.kubeconfig.parent.mkdir(parents=True, exist_ok=True)
         write_kubeconfig(settings.kubeconfig, server.url, user="demo")
         screen.commands(_commands(settings.kubeconfig))
@@ -76,9 +84,11 @@ async def tell(loop: PacedLoop, settings: Settings, screen: Screen, finish: Call
         try:
             await _happen(world, record, lambda node, text: screen.say(loop.time(), node, text))
             await _until_over(world, record)
+            await world.clock.sleep(SETTLE)
             screen.show(world, record)
             finish(record)
             if settings.keep:
+                screen.kept(server.url)
                 await asyncio.Event().wait()
         finally:
             for task in helpers:
@@ -87,6 +97,18 @@ async def tell(loop: PacedLoop, settings: Settings, screen: Screen, finish: Call
                 await asyncio.gather(*helpers, return_exceptions=True)
             await world.stop()
     return record
+
+
+def _not_in_use(kubeconfig: Path) -> None:
+    """Another demo that still runs would lose its kubeconfig to this one. Raises Failed."""
+    try:
+        server = yaml.safe_load(kubeconfig.read_text())["clusters"][0]["cluster"]["server"]
+        host, port = server.removeprefix("http://").rsplit(":", 1)
+        with socket.create_connection((host, int(port)), timeout=1):
+            pass
+    except (OSError, ValueError, KeyError, TypeError, IndexError, yaml.YAMLError):
+        return
+    raise Failed(f"a demo already runs on {server} with {kubeconfig}; end it, or choose another file with --kubeconfig")
 
 
 def _patient() -> Components:
