@@ -23,10 +23,11 @@ from sickbay.notify.channels import Webhook
 from sickbay.notify.controller import NotifyController, NotifyOptions
 from sickbay.providers.agent_tasks import AgentTasks
 from sickbay.providers.base import Provider
+from sickbay.recover.controller import RecoverController, RecoverOptions
 
-Controller = DecideController | ExecuteController | NotifyController
+Controller = DecideController | ExecuteController | RecoverController | NotifyController
 
-COMPONENTS = ("decide", "execute", "notify")
+COMPONENTS = ("decide", "execute", "recover", "notify")
 
 
 @dataclass(frozen=True)
@@ -129,6 +130,9 @@ def _build(
     if component == "decide":
         options = DecideOptions(identity, settings.namespace, settings.prefixes)
         return DecideController(client, clock, randomness, options, registry)
+    if component == "recover":
+        recovery = RecoverOptions(identity, settings.namespace)
+        return RecoverController(client, clock, randomness, recovery, registry)
     if component == "notify":
         noted = NotifyOptions(identity, settings.namespace)
         return NotifyController(client, clock, randomness, _channels(settings, clock, randomness), noted, registry)
