@@ -207,6 +207,7 @@ class Agent:
             self._positions = {name: at for name, at in saved.positions.items() if name not in per_boot}
         self._gpus.resets = frozenset(saved.resets)
         log.info("agent starts", node=self._name, boot=self._boot, standing=len(self._ledger.marks()))
+        self._save()  # an agent that dies within seconds must still know after a reboot that there was one
 
     def _desired(self) -> Desired:
         return Desired([*self._ledger.wanted(), *self._sight.wanted()], self._ledger.devices())
