@@ -10,6 +10,7 @@ from sickbay.sim.wire import Fault, Scope
 from tests.decide import made
 from tests.decide.living import Living, living
 
+REBOOT_AGAIN = made.fault_type("test.reboot", clears_by="condition")
 WATCHES_OF_NODES = Scope(component="decide", verbs=("watch",), object="Node")
 
 
@@ -329,6 +330,23 @@ async def test_a_deleted_record_leaves_the_persons_word_behind(gates, crash):
         assert it.acts("train-0") == acts
 
 
+@pytest.mark.case("R11")
+async def test_a_stronger_fault_that_joins_is_no_way_around_the_budget():
+    types = (made.fault_type("test.reset", remedy=["ResetGPU"], clears_by="condition", severity="Error"), REBOOT_AGAIN)
+    gated = made.rule(made.procedure(Drain={"by": "People"}))
+    spent = {"perNode": {"repairs": 0}, "then": "NeedsHuman"}
+    async with living(rule=gated, types=types, budgets=spent) as it:
+        await it.sleep(5)
+        it.condition("train-0", fault="test.reset")
+        await it.until(lambda: it.phase("train-0") == "WaitingApproval", 30)
+        it.condition("train-0")
+        await it.sleep(10)
+        it.approve("train-0", "Drain")
+        await it.until(lambda: it.status("train-0").get("needs") == "BudgetSpent", 120)
+        assert it.acts("train-0") == []
+        assert it.cordoned("train-0")
+
+
 # --- what is configured changes
 
 
@@ -351,9 +369,6 @@ async def test_an_open_repair_is_carried_to_its_end_by_what_it_carries(what):
         assert not it.cordoned("train-0")
 
 
-REBOOT_AGAIN = made.fault_type("test.reboot", clears_by="condition")
-
-
 async def test_a_pool_that_is_gone_lets_nothing_start():
     gated = made.rule(made.procedure(Drain={"by": "People"}))
     async with living(rule=gated) as it:
@@ -363,7 +378,8 @@ async def test_a_pool_that_is_gone_lets_nothing_start():
         it.admin.delete(POOLS, "train")
         it.approve("train-0", "Drain")
         await it.sleep(120)
-        assert it.state("train-0", "Drain") != "Running"
+        assert it.state("train-0", "Drain") == "Waiting"
+        assert it.cordoned("train-0"), "that its pool is gone does not make the fault go"
         it.condition("train-0", "False")
         await it.until(lambda: it.phase("train-0") == "Cancelled", 600)
         assert not it.cordoned("train-0")

@@ -274,6 +274,22 @@ def test_a_failed_reset_climbs_to_a_reboot_and_its_own_fault_belongs_to_the_same
     assert all(f.cleared_at for f in story.repair.spec.faults)
 
 
+def test_the_restart_of_a_service_is_no_reset_of_a_device():
+    types = (fault_type("test.stuck", remedy=["RestartService", "ResetGPU"], clears_by="reset"),)
+    story = Story("test.stuck", types=types).run("Quarantine", "Drain", "Repair")
+    story.now += 60
+    story.fault("test.stuck", "False")
+    assert story.repair.spec.faults[0].cleared_at is None
+    story.run("Validate", state="Failed")
+    assert story.acts() == ["RestartService"], "paused: it is not seen, and nothing proves that it is gone"
+    story.fault("test.stuck")
+    assert story.acts() == ["RestartService", "ResetGPU"]
+    story.run("Repair")
+    story.fault("test.stuck", "False")
+    assert story.repair.spec.faults[0].cleared_at is not None
+    story.run("Validate", "Unquarantine").ended("Succeeded", "Repaired")
+
+
 # --- Unquarantine
 
 
