@@ -346,7 +346,7 @@ async def test_the_command_prints_manifests_that_check_accepts_and_tells_the_res
     assert f"note: {one}: rules[0].repair_procedure[0].config.timeout: 600" in answer.err
     made = tmp_path / "made.yaml"
     made.write_text(answer.out)
-    assert "1 files, 0 errors" in (await command("check", str(made))).out
+    assert "1 file, 0 errors" in (await command("check", str(made))).out
 
 
 @pytest.mark.parametrize(
