@@ -48,8 +48,12 @@ class Journal:
         try:
             # A second process that opens the file must hear so at once, not wait.
             self._connection = sqlite3.connect(path, timeout=0, isolation_level=None)
+        except sqlite3.Error as error:
+            raise CannotOpen(f"{path}: {error}. {_remedy(error)}") from None
+        try:
             self._prepare()
         except sqlite3.Error as error:
+            self.close()
             raise CannotOpen(f"{path}: {error}. {_remedy(error)}") from None
 
     def _prepare(self) -> None:

@@ -148,6 +148,14 @@ def test_a_file_of_something_else_is_refused(path: Path, content: bytes, text: s
     path.write_bytes(content)
     with pytest.raises(CannotOpen, match=text):
         Journal(path)
+    assert not [fd for fd in Path("/proc/self/fd").iterdir() if _names(fd, path)], "the file is still open"
+
+
+def _names(fd: Path, path: Path) -> bool:
+    try:
+        return fd.readlink() == path
+    except OSError:
+        return False  # closed meanwhile
 
 
 def test_a_missing_folder_is_named(tmp_path: Path) -> None:
