@@ -38,7 +38,7 @@ def passed(work: Work) -> bool:
             _open(work)
             return _jobs_passed(work, gate)
         case Answer.DENIED:
-            _denied(work)
+            _denied(work, f"{work.current.step} was denied by {_who(work)}")
             return False
         case Answer.NOT_ASKED:
             work.node_ops = ask_ops(work.node, inquiry, work.plan.approval_prefix)
@@ -131,9 +131,9 @@ def _question(work: Work, gate: Approval) -> str:
     )
 
 
-def _denied(work: Work) -> None:
+def _denied(work: Work, message: str) -> None:
+    """The row "denied" of the outcome table; a time-out with Abort ends the same way."""
     step = work.current.step
-    message = f"{step} was denied by {_who(work)}"
     if step in (Step.QUARANTINE, Step.DRAIN):
         cancel(work, Outcome.DENIED, message)
     elif step == Step.REPAIR:
@@ -146,7 +146,7 @@ def _timed_out(work: Work, gate: Approval) -> None:
     step = work.current.step
     message = f"nobody answered within {format_duration(parse_duration(gate.timeout))} whether {step} may run"
     if gate.on_timeout == ApprovalTimeout.ABORT:
-        return _denied_by_timeout(work, message)
+        return _denied(work, message)
     if gate.on_timeout == ApprovalTimeout.SKIP and step == Step.REPAIR:
         return to_validate(work, Outcome.GAVE_UP, message)
     if gate.on_timeout == ApprovalTimeout.SKIP and _may_be_left_out(work):
@@ -166,16 +166,6 @@ def _may_be_left_out(work: Work) -> bool:
     acts = [rung.action for rung in repair.ladder] if repair is not None else []
     node_wide = any(action not in ACTIONS or needs_empty_node(action) for action in acts)
     return work.current.step == Step.QUARANTINE and work.plan.step(Step.DRAIN) is None and not node_wide
-
-
-def _denied_by_timeout(work: Work, message: str) -> None:
-    step = work.current.step
-    if step in (Step.QUARANTINE, Step.DRAIN):
-        cancel(work, Outcome.DENIED, message)
-    elif step == Step.REPAIR:
-        to_validate(work, Outcome.DENIED, message)
-    else:
-        needs_people(work, Needs.APPROVAL_TIMEOUT, f"{message}: the node stays quarantined; uncordon it to return it")
 
 
 def to_validate(work: Work, outcome: Outcome, message: str) -> None:

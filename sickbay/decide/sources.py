@@ -28,8 +28,6 @@ from sickbay.decide.plan import matching_entry
 from sickbay.decide.slots import out_of_service, owner_and_envelopes
 from sickbay.decide.storm import Onset
 from sickbay.decide.tally import Facts, Tally
-from sickbay.kube import errors
-from sickbay.kube.backoff import Backoff
 from sickbay.kube.client import Client
 from sickbay.kube.informer import Informer
 
@@ -66,7 +64,7 @@ class Sources:
         )
         self.catalogue = catalogue.build()
         self.tally = Tally()
-        self._clock, self._randomness = clock, randomness
+        self._clock = clock
         self._seen: dict[str, dict[str, datetime]] = {}
         self._blind: dict[str, datetime] = {}
         self._active: dict[str, tuple[tuple[object, ...], list[Active]]] = {}
@@ -83,16 +81,9 @@ class Sources:
         await asyncio.gather(*(informer.synced.wait() for informer in self.all))
 
     async def relist(self) -> None:
-        """Read everything afresh: a new leader decides on nothing older than its term. Tried until it succeeds."""
-        backoff = Backoff(self._randomness, 0.5, 10.0)
+        """Read everything afresh, when a new term begins."""
         for informer in self.all:
-            while True:
-                try:
-                    await informer.relist()
-                    break
-                except errors.ApiError as error:
-                    log.warning("not read afresh yet", kind=informer.kind.kind, error=str(error))
-                    await self._clock.sleep(backoff.next())
+            await informer.read_afresh()
 
     def _stale(self) -> None:
         self._catalogue_stale = True

@@ -27,7 +27,6 @@ from sickbay.execute.governor import Governor, Limits
 from sickbay.execute.pace import PER_MINUTE, Pace
 from sickbay.execute.shift import Shift, Tools
 from sickbay.kube import errors
-from sickbay.kube.backoff import Backoff
 from sickbay.kube.client import Client
 from sickbay.kube.events import EventRecorder
 from sickbay.kube.informer import Informer
@@ -129,22 +128,11 @@ class ExecuteController:
     async def _lead(self, leadership: Leadership) -> None:
         self._shift = Shift(self._tools, leadership)
         for informer in self._informers:
-            await self._read_afresh(informer)
+            await informer.read_afresh()
         self._add_all()
         async with asyncio.TaskGroup() as group:
             group.create_task(self._queue.run(self._reconcile, workers=WORKERS))
             group.create_task(self._look_again())
-
-    async def _read_afresh(self, informer: Informer[Any]) -> None:
-        """A new leader acts on nothing older than its term."""
-        backoff = Backoff(self._randomness, 0.5, 10.0)
-        await informer.synced.wait()
-        while True:
-            try:
-                return await informer.relist()
-            except errors.ApiError as error:
-                log.warning("not read afresh yet", kind=informer.kind.kind, error=str(error))
-                await self._clock.sleep(backoff.next())
 
     async def _look_again(self) -> None:
         while True:

@@ -49,6 +49,9 @@ RESYNC = 3600.0
 BACKOFF_LOW, BACKOFF_HIGH = 0.8, 30.0
 """Seconds; the same as client-go's reflector."""
 
+AFRESH_LOW, AFRESH_HIGH = 0.5, 10.0
+"""Seconds between two tries to read afresh: shorter than above, since a leader waits for it."""
+
 SETTLED = 10.0
 """A watch that lived this many seconds had worked: when it ends, the next one starts at once."""
 
@@ -134,8 +137,7 @@ class Informer(Generic[T]):
     async def relist(self) -> None:
         """Read everything afresh from the quorum. When it returns the cache is as new as the moment of the call.
 
-        A leader calls it before its first decision; the watch goes on meanwhile. Raises ApiError when the list cannot
-        be had.
+        The watch goes on meanwhile. Raises ApiError when the list cannot be had.
         """
         before = self.store.newest
         listing = await self._client.list(self.kind, self._namespace, self._labels, self._fields)
@@ -143,6 +145,17 @@ class Informer(Generic[T]):
         if len(kept) < len(listing.malformed):
             kept += await self._still_there(listing)
         self._take(listing, kept, before)
+
+    async def read_afresh(self) -> None:
+        """`relist`, tried until it succeeds: a new leader decides and acts on nothing older than its term."""
+        backoff = Backoff(self._randomness, AFRESH_LOW, AFRESH_HIGH)
+        await self.synced.wait()
+        while True:
+            try:
+                return await self.relist()
+            except errors.ApiError as error:
+                log.warning("not read afresh yet", kind=self.kind.kind, error=str(error))
+                await self._clock.sleep(backoff.next())
 
     async def run(self) -> None:
         """Keep the cache current until cancelled."""

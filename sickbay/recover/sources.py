@@ -125,9 +125,9 @@ class Sources:
         await asyncio.gather(*(i.synced.wait() for i in self.all), *(s.ready.wait() for s in self._served))
 
     async def relist(self) -> None:
-        """Read everything afresh: a new leader decides on nothing older than its term."""
+        """Read everything afresh, when a new term begins."""
         for informer in [*self.all, *(s.informer for s in self._served if s.informer.synced.is_set())]:
-            await informer.relist()
+            await informer.read_afresh()
 
     # --- changes
 

@@ -413,6 +413,15 @@ async def test_a_list_on_demand_that_fails_tells_the_caller(history: History, ma
             await informer.relist()
 
 
+async def test_reading_afresh_goes_on_until_it_succeeds(history: History, make: Any, clock: Clock) -> None:
+    informer = make()
+    async with running(informer):
+        await clock.sleep(1)
+        history.refuse = [httpx2.ConnectError("refused"), httpx2.ConnectError("refused")]
+        await informer.read_afresh()
+        assert history.refuse == []
+
+
 async def test_a_slow_list_on_demand_takes_back_nothing_the_watch_told(
     history: History, make: Any, clock: Clock
 ) -> None:
