@@ -14,7 +14,7 @@ from sickbay.sim.cloud import DURATIONS, Cloud
 from sickbay.sim.hand import NODES, PODS, TASKS
 from sickbay.sim.machine import Machine
 from sickbay.sim.parts.kubelet import GPU
-from sickbay.sim.parts.scheduler import requests_of
+from sickbay.sim.parts.scheduling.picture import requests_of
 from sickbay.sim.stage import Stage
 
 

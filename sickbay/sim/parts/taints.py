@@ -70,3 +70,25 @@ def _fits(expression: Obj, values: dict[str, str]) -> bool:
     except (ValueError, IndexError):
         return False
     return number > bound if operator == "Gt" else number < bound
+
+
+def preference(pod_spec: Obj, node: Obj) -> int:
+    """Sum of the weights of the preferred node affinity terms that the node fits."""
+    affinity = (pod_spec.get("affinity") or {}).get("nodeAffinity") or {}
+    labels = labels_of(node)
+    preferred = affinity.get("preferredDuringSchedulingIgnoredDuringExecution") or ()
+    return sum(int(p.get("weight", 1)) for p in preferred if _term_fits(p.get("preference") or {}, node, labels))
+
+
+def node_named_in_affinity(pod_spec: Obj) -> str:
+    """The one node that the required affinity names by its name, as pods of DaemonSets do; empty for none."""
+    required = ((pod_spec.get("affinity") or {}).get("nodeAffinity") or {}).get(
+        "requiredDuringSchedulingIgnoredDuringExecution"
+    )
+    terms: list[Obj] = (required or {}).get("nodeSelectorTerms") or []
+    if len(terms) != 1:
+        return ""
+    for field in terms[0].get("matchFields") or ():
+        if field["key"] == "metadata.name" and field["operator"] == "In" and len(field.get("values") or ()) == 1:
+            return str(field["values"][0])
+    return ""

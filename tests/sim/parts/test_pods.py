@@ -117,7 +117,7 @@ async def test_the_scheduler_spreads_by_free_gpus_and_says_why_nothing_fits():
         (waiting,) = {"p0", "p1", "p2"} - places(world).keys()
         condition = condition_of(get(world, waiting), "PodScheduled")
         assert condition["reason"] == "Unschedulable"
-        assert "2 node(s) Insufficient nvidia.com/gpu" in condition["message"]
+        assert "2 Insufficient nvidia.com/gpu" in condition["message"]
 
 
 async def test_a_waiting_pod_is_bound_when_room_becomes_free():
