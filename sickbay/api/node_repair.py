@@ -158,6 +158,9 @@ class Plan(Part):
     generation: Annotated[int, says("Counts plans of this repair", minimum=0)] = 1
     reason: Annotated[Text, says("Why this plan")] = ""
     urgency: Annotated[str, says("When the node leaves", enum=Urgency)] = "Now"
+    ceiling: Annotated[
+        Duration | None, says("Longest wait of the urgency; then the next stronger one, behind a gate by People")
+    ] = None
     approval_prefix: Annotated[Name, says("Prefix of the approval labels, resolved")] = ""
     provider: Annotated[Nullable[ProviderRef], says("Repair back-end of the node, as its pool had it")] = msgspec.field(
         default_factory=ProviderRef
@@ -331,6 +334,27 @@ class Case(Part):
     eta: Annotated[Time | None, says("When they expect to be done")] = None
 
 
+class WaitedJob(Part):
+    """A job as it ran on the node when the wait for it began: by comparison it is seen to have stopped."""
+
+    job: Annotated[str, says("kind namespace/name", required=True, maxLength=400)] = ""
+    pods: Annotated[Count, says("How many of its pods ran")] = 0
+    restarts: Annotated[int, says("Restarts of their containers so far", minimum=0)] = 0
+    newest: Annotated[Time | None, says("When the newest of them was created")] = None
+    stopped: Annotated[bool, says("It has stopped since; that it runs again is not waited for")] = False
+
+
+class UrgencyStatus(Part):
+    """How the wait of an urgency stands."""
+
+    level: Annotated[str, says("The urgency in force", enum=Urgency)] = "Now"
+    since: Annotated[Time | None, says("Since when")] = None
+    until: Annotated[Time | None, says("When its ceiling is over")] = None
+    asks: Annotated[bool, says("The ceiling is over: people are asked whether the node may leave sooner")] = False
+    over: Annotated[Time | None, says("When the wait ended: nothing is waited for any more")] = None
+    jobs: Annotated[Nullable[list[WaitedJob]], says("The jobs that ran on the node", maxItems=16)] = []
+
+
 class NodeRepairStatus(Part):
     """Where the repair stands."""
 
@@ -352,6 +376,9 @@ class NodeRepairStatus(Part):
     started_at: Annotated[Time | None, says("When it began")] = None
     ended_at: Annotated[Time | None, says("When it ended")] = None
     current: Annotated[Nullable[Current], says("The step at hand")] = msgspec.field(default_factory=Current)
+    urgency: Annotated[
+        UrgencyStatus | None, says("How the wait for the jobs of the node stands; absent = none was needed")
+    ] = None
     steps: Annotated[Nullable[dict[str, StepStatus]], says("The steps, by name", maxProperties=5)] = {}
     prior: Annotated[Prior | None, says("The node before us; absent until Quarantine")] = None
     case: Annotated[Case | None, says("Case at a vendor, while parked")] = None

@@ -19,14 +19,16 @@ import structlog
 from prometheus_client import CollectorRegistry
 
 from sickbay.api import names
-from sickbay.api.core import Node
+from sickbay.api.core import Node, Pod
+from sickbay.api.infra_event import InfraEvent
 from sickbay.api.job_recovery import JobRecovery
 from sickbay.api.node_repair import NodeRepair
 from sickbay.api.repair_pool import RepairPool
-from sickbay.api.words import Outcome
+from sickbay.api.words import Outcome, Phase
 from sickbay.clock import Clock, Randomness, rfc3339
 from sickbay.decide import manual, memory, opening, plan
 from sickbay.decide.endings import end
+from sickbay.decide.gangs import gang_of, is_job_pod
 from sickbay.decide.metrics import DecideMetrics
 from sickbay.decide.opening import open_repair
 from sickbay.decide.progress import advance
@@ -108,6 +110,7 @@ class DecideController:
         async with asyncio.TaskGroup() as group:
             for informer in self._sources.all:
                 group.create_task(informer.run())
+            group.create_task(self._sources.tenancy.run())
             group.create_task(self._recorder.run())
             group.create_task(self._elector.run(self._lead))
 
@@ -157,6 +160,8 @@ class DecideController:
         sources.holds.on_change(lambda old, new: self._wide_change(old, new))
         sources.types.on_change(lambda _old, _new: self._everything())
         sources.recoveries.on_change(self._recovery_changed)
+        sources.tenancy.on_change(self._pod_changed)
+        sources.events.on_change(self._event_changed)
 
     def _node_changed(self, old: Node | None, new: Node | None) -> None:
         if old is not None and new is not None and not relevant(old, new):
@@ -180,6 +185,23 @@ class DecideController:
             self._queue.add(("node", node), priority=1)
         for gate in {gate.repair for record in records for gate in record.status.gates}:
             self._queue.add(("repair", gate), priority=1)
+
+    def _pod_changed(self, old: Pod | None, new: Pod | None) -> None:
+        """A job has come, gone or stopped: what waits for it looks again."""
+        for pod in (old, new):
+            if pod is None or not is_job_pod(pod):
+                continue
+            waiting = [*self._sources.repairs.by_index("gang", gang_of(pod))]
+            waiting += [r for r in self._sources.repairs_of(pod.node_name) if r.status.phase == Phase.WAITING_JOB]
+            for repair in waiting:
+                self._queue.add(("repair", repair.metadata.name), priority=1)
+
+    def _event_changed(self, old: InfraEvent | None, new: InfraEvent | None) -> None:
+        """A provider has named another date."""
+        for name in {event.spec.node.name for event in (old, new) if event is not None}:
+            for repair in self._sources.repairs_of(name):
+                if not repair.ended:
+                    self._queue.add(("repair", repair.metadata.name))
 
     def _pool_changed(self, old: RepairPool | None, new: RepairPool | None) -> None:
         if old is None or new is None or old.metadata.generation != new.metadata.generation:

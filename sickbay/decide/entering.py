@@ -6,13 +6,10 @@ from datetime import timedelta
 
 import msgspec
 
-from sickbay.api import names
 from sickbay.api.duration import parse_duration
-from sickbay.api.meta import Condition
-from sickbay.api.node_repair import RepairFault
 from sickbay.api.words import HoldLevel, Needs, Outcome, Phase, Step, StepState, WaitsFor
 from sickbay.clock import rfc3339
-from sickbay.decide import faultstate, gate, rungs, starting
+from sickbay.decide import faultstate, gate, rungs, starting, urgency, withheld
 from sickbay.decide.arbitration import rank
 from sickbay.decide.endings import end, withdraw
 from sickbay.decide.hand import holds_node, untouched
@@ -36,11 +33,12 @@ def enter(work: Work) -> None:
             return leave(work)
         if _young(work) or _paused(work) or _replanned(work) or _stepped_back(work) or _off_limits(work) or held(work):
             return None
+        urgency.raised(work)
     if step == Step.UNQUARANTINE and _sick_again(work):
         return None
     if step == Step.REPAIR and not rungs.chosen(work):
         return None
-    if not gate.passed(work) or _no_slot(work):
+    if urgency.waits(work) or not gate.passed(work) or urgency.granted(work) or _no_slot(work):
         return None
     return starting.start(work)
 
@@ -105,7 +103,7 @@ def _sick_again(work: Work) -> bool:
 def _young(work: Work) -> bool:
     """The match has not lasted for the type's `for` yet; the repair in phase Pending is the timer."""
     faults = work.repair.spec.faults
-    if not untouched(work.repair) or not faults or _lasts(work, faults[0]):
+    if not untouched(work.repair) or not faults or faultstate.lasts(work, faults[0]):
         return False
     if _led_by_another(work):
         return True
@@ -115,17 +113,12 @@ def _young(work: Work) -> bool:
     return True
 
 
-def _lasts(work: Work, fault: RepairFault) -> bool:
-    known = work.view.types.get(fault.type)
-    return known is None or work.moment(fault.first_seen) + parse_duration(known.spec.for_ or "0s") <= work.now
-
-
 def _led_by_another(work: Work) -> bool:
     """A fault that rides along has lasted long enough: it need not wait for the leading one."""
     recorded = {fault.type: fault for fault in work.repair.spec.faults[1:]}
     for active in work.view.active:
         fault = recorded.get(active.name)
-        plan = work.view.replan(active) if fault is not None and _lasts(work, fault) else None
+        plan = work.view.replan(active) if fault is not None and faultstate.lasts(work, fault) else None
         if plan is not None:
             take_over(work, plan, active.name, f"{active.name} need not wait")
             return True
@@ -154,7 +147,7 @@ def _paused(work: Work) -> bool:
 def _replanned(work: Work) -> bool:
     """A stronger fault has joined: between two steps the plan follows it."""
     faults = work.repair.spec.faults
-    ready = {fault.type for fault in faults if _lasts(work, fault)}
+    ready = {fault.type for fault in faults if faultstate.lasts(work, fault)}
     lead = next((active for active in work.view.active if active.name in ready), None)
     if lead is None or lead.name == faults[0].type:
         return False
@@ -189,29 +182,15 @@ def _no_slot(work: Work) -> bool:
     probe = msgspec.structs.replace(work.status, phase=Phase.WAITING_SLOT)
     wanted = wanted_slot(msgspec.structs.replace(work.repair, status=probe))
     if not wanted or wanted in work.view.slots:
-        _set_condition(work, False)
+        withheld.mark(work, withheld.ADMITTED)
         return False
     work.wants = wanted
     waiting = work.status.phase == Phase.WAITING_SLOT
     if not waiting:
         work.current.since = rfc3339(work.now)
     work.wait_on(Phase.WAITING_SLOT, WaitsFor.SLOT, f"{work.current.step} waits for a slot ({wanted})", waiting)
-    _set_condition(work, wanted == "Unavailable")
+    withheld.mark(work, withheld.LIMIT if wanted == "Unavailable" else withheld.ADMITTED)
     return True
-
-
-def _set_condition(work: Work, waiting: bool) -> None:
-    """WouldQuarantine: the node is left in service only because a limit forbids to take it out."""
-    conditions, kind = work.status.conditions, names.WOULD_QUARANTINE
-    found = work.status.condition(kind)
-    status = "True" if waiting else "False"
-    if found is None and not waiting:
-        return
-    if found is None or found.status != status:
-        rest = [c for c in conditions if c.type != kind]
-        reason = "LimitReached" if waiting else "Admitted"
-        rest.append(Condition(type=kind, status=status, reason=reason, last_transition_time=rfc3339(work.now)))
-        work.status.conditions = rest
 
 
 def next_step(work: Work) -> None:

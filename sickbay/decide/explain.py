@@ -119,6 +119,7 @@ def _then(word: str) -> str:
     """What happens at the deadline, in words."""
     return {
         "Escalate": "people are asked",
+        "AskPeople": "people are asked whether the node may leave sooner",
         "Remind": "people are reminded",
         "Skip": "the step is left out",
         "Abort": "the repair ends as if denied",

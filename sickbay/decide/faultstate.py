@@ -10,6 +10,7 @@ from collections.abc import Iterable
 from datetime import datetime
 
 from sickbay.api.actions import ACTIONS
+from sickbay.api.duration import parse_duration
 from sickbay.api.fault_type import FaultType
 from sickbay.api.names import condition_type
 from sickbay.api.node_repair import Attempt, FaultSource, NodeRepair, RepairFault
@@ -108,6 +109,12 @@ def _add_evidence(fault: RepairFault, active: Active) -> None:
     text = (active.message or active.reason)[:512]
     if text and text not in fault.evidence:
         fault.evidence = [*fault.evidence[: MAX_EVIDENCE - 1], text]
+
+
+def lasts(work: Work, fault: RepairFault) -> bool:
+    """The fault has been seen for the `for` of its type."""
+    known = work.view.types.get(fault.type)
+    return known is None or work.moment(fault.first_seen) + parse_duration(known.spec.for_ or "0s") <= work.now
 
 
 def all_clear(repair: NodeRepair) -> bool:

@@ -12,6 +12,7 @@ from sickbay.api.duration import format_duration, parse_duration
 from sickbay.api.repair_rule import Approval
 from sickbay.api.words import ApprovalBy, ApprovalTimeout, Needs, Outcome, Phase, Step, StepState, WaitsFor
 from sickbay.clock import rfc3339
+from sickbay.decide import urgency
 from sickbay.decide.approval import Answer, Inquiry, answer, ask_ops
 from sickbay.decide.endings import cancel, withdraw
 from sickbay.decide.plan import gate_of
@@ -24,7 +25,7 @@ REMIND_EVERY, REMIND_AT_MOST = timedelta(hours=4), timedelta(hours=24)
 def passed(work: Work) -> bool:
     """True when the gate of the current step is open (or there is none). Otherwise the work says what it waits for."""
     current = work.current
-    gate = gate_of(work.step(current.step), current.action)
+    gate = urgency.with_people(work, gate_of(work.step(current.step), current.action))
     if gate is None:
         return True
     if gate.by == ApprovalBy.JOBS:
@@ -217,6 +218,6 @@ def needs_people(work: Work, needs: str, message: str) -> None:
 
 def _reminder_every(work: Work) -> timedelta:
     """The last interval of the step's gate, repeated; at most a day."""
-    gate = gate_of(work.step(work.current.step), work.current.action)
+    gate = urgency.with_people(work, gate_of(work.step(work.current.step), work.current.action))
     last = [parse_duration(text) for text in gate.reminders[-1:]] if gate is not None else []
     return min(last[0], REMIND_AT_MOST) if last and last[0] > timedelta(0) else REMIND_EVERY

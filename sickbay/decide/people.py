@@ -9,7 +9,7 @@ the fault that needed people is gone, another one is left: that one's plan
 from __future__ import annotations
 
 from sickbay.api.words import Needs, Phase, Step
-from sickbay.decide import entering, faultstate, gate
+from sickbay.decide import entering, faultstate, gate, urgency
 from sickbay.decide.hand import holds_node
 from sickbay.decide.replan import take_over
 from sickbay.decide.work import Work
@@ -32,6 +32,7 @@ def _at_gate(work: Work) -> bool:
     if current.step in (Step.QUARANTINE, Step.DRAIN, Step.REPAIR) and faultstate.all_clear(work.repair):
         entering.leave(work)
         return True
+    urgency.refresh(work)
     if gate.passed(work):
         status.phase, current.waits_for, current.deadline = Phase.PENDING, "", None
         return True

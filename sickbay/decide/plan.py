@@ -17,13 +17,16 @@ from sickbay.api.fault_type import FaultType, Rung
 from sickbay.api.node_repair import Plan, PlanStep
 from sickbay.api.repair_pool import RepairPool
 from sickbay.api.repair_rule import Approval, DrainOptions, ProcedureStep, RepairRule, RuleEntry
-from sickbay.api.words import ApprovalBy, DrainScope, Step
+from sickbay.api.words import ApprovalBy, DrainScope, Step, Urgency
 from sickbay.decide.faults import Active
 
 ORDER = tuple(str(step) for step in Step)
 
 PEOPLE_GATE = Approval(by="People", timeout="24h", on_timeout="Escalate")
 """The gate where a rule has none but design or safety asks for one."""
+
+CEILING = "24h"
+"""Of an urgency, where the fault type names none (api.md)."""
 
 
 def matching_entry(rule: RepairRule, name: str, fault: FaultType) -> RuleEntry | None:
@@ -56,6 +59,7 @@ def build(
         generation=generation,
         reason=f"{active.name} matches entry {entry.name}",
         urgency=fault.spec.urgency or "Now",
+        ceiling=None if (fault.spec.urgency or "Now") == Urgency.NOW else fault.spec.ceiling or CEILING,
         approval_prefix=prefix,
         provider=pool.spec.provider,
         steps=steps,

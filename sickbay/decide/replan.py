@@ -16,6 +16,7 @@ def take_over(work: Work, plan: Plan, lead: str, why: str) -> None:
     plan.generation = work.plan.generation + 1
     work.repair.spec.plan = plan
     work.status.outcome = work.status.needs = ""
+    work.status.urgency = None
     work.current.attempt += 1
     for name in (Step.REPAIR, Step.VALIDATE):
         work.state(name).state = StepState.WAITING

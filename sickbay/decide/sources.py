@@ -12,13 +12,14 @@ from sickbay.api import kinds, names
 from sickbay.api.core import Node
 from sickbay.api.hold import Hold
 from sickbay.api.holds import strictest
+from sickbay.api.infra_event import InfraEvent
 from sickbay.api.job_recovery import JobRecovery
 from sickbay.api.node_repair import NodeRepair
 from sickbay.api.recovery_policy import RecoveryPolicy
 from sickbay.api.repair_pool import RepairPool
 from sickbay.api.repair_rule import RepairRule
 from sickbay.clock import Clock, Randomness
-from sickbay.decide import catalogue, suspects
+from sickbay.decide import catalogue, suspects, urgency
 from sickbay.decide.actionable import wants_repair
 from sickbay.decide.arbitration import ordered
 from sickbay.decide.excuse import excused
@@ -28,6 +29,7 @@ from sickbay.decide.plan import matching_entry
 from sickbay.decide.slots import out_of_service, owner_and_envelopes
 from sickbay.decide.storm import Onset
 from sickbay.decide.tally import Facts, Tally
+from sickbay.decide.tenancy import Tenancy
 from sickbay.kube.client import Client
 from sickbay.kube.informer import Informer
 
@@ -55,6 +57,7 @@ class Sources:
             indexes={
                 "node": lambda repair: [repair.spec.node.name],
                 "pool": lambda repair: [repair.spec.pool.name],
+                "gang": waited_jobs,
                 "waiting": lambda repair: [repair.status.phase] if not repair.ended else [],
             },
         )
@@ -62,6 +65,10 @@ class Sources:
         self.recoveries: Informer[JobRecovery] = informer(
             kinds.JOB_RECOVERY, indexes={"suspect": suspect_nodes, "placed": placed_nodes}
         )
+        self.events: Informer[InfraEvent] = informer(
+            kinds.INFRA_EVENT, indexes={"node": lambda event: [event.spec.node.name]}
+        )
+        self.tenancy = Tenancy(client, clock, randomness, resync)
         self.catalogue = catalogue.build()
         self.tally = Tally()
         self._clock = clock
@@ -75,7 +82,7 @@ class Sources:
     @property
     def all(self) -> list[Informer[Any]]:
         people = (self.pools, self.rules, self.types, self.holds, self.policies)
-        return [self.nodes, *people, self.repairs, self.recoveries]
+        return [self.nodes, *people, self.repairs, self.recoveries, self.events]
 
     async def wait_synced(self) -> None:
         await asyncio.gather(*(informer.synced.wait() for informer in self.all))
@@ -84,6 +91,8 @@ class Sources:
         """Read everything afresh, when a new term begins."""
         for informer in self.all:
             await informer.read_afresh()
+        if self.tenancy.pods.synced.is_set():
+            await self.tenancy.pods.read_afresh()
 
     def _stale(self) -> None:
         self._catalogue_stale = True
@@ -171,6 +180,11 @@ class Sources:
             return None
         return self._blind.setdefault(node.name, self._clock.now())
 
+    def provider_date(self, node: Node) -> datetime | None:
+        """The earliest moment at which a provider acts on the machine by itself."""
+        events = (e for e in self.events.by_index("node", node.name) if e.spec.node.uid in ("", node.uid))
+        return urgency.provider_date([e.spec.not_before for e in events if not e.status.terminal])
+
     def pools_of(self, node: Node) -> tuple[RepairPool | None, list[RepairPool]]:
         return owner_and_envelopes(self.pools.all(), node)
 
@@ -184,6 +198,12 @@ class Sources:
 
     def repairs_in(self, pool: str) -> list[NodeRepair]:
         return self.repairs.by_index("pool", pool)
+
+
+def waited_jobs(repair: NodeRepair) -> list[str]:
+    """Jobs whose end or interruption an open repair waits for."""
+    state = repair.status.urgency
+    return [job.job for job in state.jobs] if state is not None and not state.over and not repair.ended else []
 
 
 def suspect_nodes(record: JobRecovery) -> list[str]:

@@ -10,6 +10,7 @@ from sickbay.api.node_repair import NodeRepair, Plan
 from sickbay.api.recovery_policy import RecoveryPolicy
 from sickbay.api.repair_pool import RepairPool
 from sickbay.api.repair_rule import RepairRule
+from sickbay.api.words import Urgency
 from sickbay.decide import budget, jobgate, opening
 from sickbay.decide import plan as planning
 from sickbay.decide.faults import Active
@@ -51,6 +52,8 @@ class Views:
             joins=joins,
             seen=sources.seen(node),
             replan=lambda lead: self._plan_for(repair, node, pool, lead, now),
+            tenants=sources.tenancy.of(node.name) if _waits_for_jobs(repair) else None,
+            provider_date=sources.provider_date(node),
             jobs=lambda step, attempt, asked: self._jobs(repair, step, attempt, asked, now),
         )
 
@@ -92,6 +95,10 @@ class Views:
         """The other repairs of this very node."""
         past = self._sources.repairs_of(node.name)
         return [r for r in past if r.spec.node.uid == node.uid and r.metadata.uid != repair.metadata.uid]
+
+
+def _waits_for_jobs(repair: NodeRepair) -> bool:
+    return not repair.ended and repair.spec.plan.urgency != Urgency.NOW
 
 
 def _observed(repair: NodeRepair, pool: RepairPool, sources: Sources) -> bool:

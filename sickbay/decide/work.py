@@ -18,6 +18,7 @@ from sickbay.api.repair_pool import RepairPool
 from sickbay.api.words import Phase, StepState
 from sickbay.clock import parse_time, rfc3339
 from sickbay.decide.faults import Active
+from sickbay.decide.gangs import Tenants
 from sickbay.decide.jobgate import JobsWait
 
 REMIND = "Remind"
@@ -54,6 +55,10 @@ class View:
     """Since when each active fault has been seen without a break, by our own clock."""
     replan: Callable[[Active], Plan | None] = lambda _: None
     """The plan for another leading fault under the rules of now; None when no rule matches it."""
+    tenants: Tenants | None = None
+    """The jobs on the node, for an urgency that waits for them; None while they are not known."""
+    provider_date: datetime | None = None
+    """The earliest moment at which a provider acts on the machine by itself."""
     jobs: Callable[[str, int, datetime], JobsWait | None] = lambda _step, _attempt, _asked: None
     """The jobs' part of a gate of this step and attempt that was asked then; None when it is answered."""
 

@@ -20,7 +20,7 @@ from typing import Any
 import msgspec
 
 from sickbay.api import names
-from sickbay.api.core import Node
+from sickbay.api.core import Node, Pod
 from sickbay.api.node_repair import NodeRepair, Plan, Report
 from sickbay.api.repair_pool import RepairPool
 from sickbay.api.repair_rule import RepairRule
@@ -29,6 +29,7 @@ from sickbay.decide import budget, opening
 from sickbay.decide import plan as planning
 from sickbay.decide.arbitration import ordered
 from sickbay.decide.faults import Active, active_faults
+from sickbay.decide.gangs import Tenants, gang_of, is_job_pod
 from sickbay.decide.hand import read_mark
 from sickbay.decide.plan import gate_of
 from sickbay.decide.progress import advance
@@ -64,6 +65,8 @@ class Story:
         self.observe, self.acting = observe, ""
         self.joins: frozenset[str] | None = None
         self.slots: set[str] = set()
+        self.pods: list[Pod] | None = []
+        self.provider_date: datetime | None = None
         self.grants = grants
         self.notes: list[Note] = []
         self.past = list(past)
@@ -101,7 +104,16 @@ class Story:
             hands_off=self.hands_off,
             joins=self.joins,
             replan=self._replan,
+            tenants=self._tenants(),
+            provider_date=self.provider_date,
         )
+
+    def _tenants(self) -> Tenants | None:
+        if self.pods is None:
+            return None
+        jobs = [pod for pod in self.pods if is_job_pod(pod)]
+        here = tuple(pod for pod in jobs if pod.node_name == "n1")
+        return Tenants(here, lambda job: [pod for pod in jobs if gang_of(pod) == job])
 
     def _replan(self, lead: Active) -> Plan | None:
         entry = planning.matching_entry(self.rule, lead.name, lead.type)

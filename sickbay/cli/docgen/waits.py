@@ -70,12 +70,13 @@ SAMPLES = (
     ),
     Sample(
         WaitsFor.JOB,
-        "The jobs on the node: their answer to a gate by Jobs, usually a checkpoint.",
+        "The jobs on the node: their end or their next interruption, where the fault may wait for it (`urgency`, "
+        "`docs/custom-faults.md`); or their answer to a gate by Jobs, usually a checkpoint.",
         Phase.WAITING_JOB,
         "Drain",
-        "Drain waits for the jobs of the node to write their checkpoints",
-        "2027-03-01T08:10:00Z",
-        "GoOn",
+        "Drain waits for the end of Job default/llm (AtJobEnd)",
+        "2027-03-02T08:00:00Z",
+        "AskPeople",
     ),
     Sample(
         WaitsFor.CLEAR_PROOF,
