@@ -46,7 +46,7 @@ from tests.controlplane import build  # noqa: E402
 from tests.support.audit import Entry  # noqa: E402
 from tests.support.controlplane import CONTROLLER, NAMESPACE, ControlPlane  # noqa: E402
 from tests.support.daemon import Daemon  # noqa: E402
-from tests.support.hollow import HollowKubelets, allow_kubelets  # noqa: E402
+from tests.support.hollow import PlaneKubelets, allow_kubelets  # noqa: E402
 from tests.support.install import install  # noqa: E402
 from tests.support.ports import free_ports  # noqa: E402
 
@@ -151,11 +151,11 @@ class Bench:
 async def measure(plane: ControlPlane, nodes: int, burst: int) -> dict[str, list[float]]:
     """Milliseconds of each contender, alternating and in a burst."""
     bench, randomness = Bench(plane), Randomness(1)
-    kubelets = HollowKubelets(plane, bench.clock, randomness)
+    kubelets = PlaneKubelets(plane, bench.clock, randomness)
     tasks = [asyncio.create_task(kubelets.run())]
     made = [f"bench-{n:03}" for n in range(nodes)]
     for name in made:
-        await kubelets.join(Machine(name, 8, bench.clock, randomness.fork()), {"pool": "benchmark"})
+        kubelets.join(Machine(name, 8, bench.clock, randomness.fork()), {"pool": "benchmark"})
     while not all(node.ready for node in (await bench.admin.list(kinds.NODE)).items):
         await bench.clock.sleep(0.2)
     tasks.append(asyncio.create_task(bench.watch()))

@@ -93,6 +93,7 @@ class Fleet:
         index = int(name.removeprefix(f"{spec.pool}-"))
         machine.renew(keep_boot)
         # A machine of that name has been here before: its old object goes first.
+        node_controller(self._stage).discard(NODES, name)
         self._kubelets.register(machine, self._labels(spec, index), spec.taints, self._provider_ids[name])
         self._kubelets.silence(name, RECREATED_SECONDS)
 

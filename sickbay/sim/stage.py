@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
+import asyncio
 from dataclasses import dataclass, field
 from datetime import datetime
 
 from sickbay.apiserver.store import Store
-from sickbay.clock import Randomness
+from sickbay.clock import Clock, Randomness
 from sickbay.sim.journal import Journal
-from sickbay.sim.loop import LoopClock, VirtualLoop
 from sickbay.sim.machine import Machine
 
 
 @dataclass(slots=True)
 class Stage:
-    loop: VirtualLoop
-    clock: LoopClock
+    loop: asyncio.AbstractEventLoop
+    """Its time must be the monotonic time of `clock`."""
+    clock: Clock
     randomness: Randomness
     store: Store
     journal: Journal

@@ -34,7 +34,7 @@ from tests.realcluster.view import SOON, View
 from tests.support.audit import Entry
 from tests.support.controlplane import AGENT, CONTROLLER, NAMESPACE, ControlPlane
 from tests.support.eventually import eventually
-from tests.support.hollow import HollowKubelets
+from tests.support.hollow import PlaneKubelets
 from tests.support.product import QUICK, Process
 
 BOOT_SECONDS = 1.0
@@ -56,7 +56,7 @@ class World(View):
         self.journal = Journal(self.clock.monotonic)
         self.cloud = Cloud(self.clock, self.randomness.fork(), self.journal)
         self.cloud.machines = self.machines
-        self.kubelets = HollowKubelets(plane, self.clock, self.randomness.fork())
+        self.kubelets = PlaneKubelets(plane, self.clock, self.randomness.fork())
         self._processes: list[Process] = []
         self._tasks: list[asyncio.Task[None]] = []
         self._audited = len(plane.audit_log())
@@ -103,7 +103,7 @@ class World(View):
         for name in made:
             machine = Machine(name, gpus, self.clock, self.randomness.fork(), self.name, BOOT_SECONDS)
             self.machines[name] = machine
-            await self.kubelets.join(machine, {"pool": self.name}, **more)
+            self.kubelets.join(machine, {"pool": self.name}, **more)
         await eventually(lambda: all(self.settled(name) for name in made), SOON, f"{made} are ready with their agents")
         return made
 
@@ -224,7 +224,7 @@ class World(View):
         self.kubelets.leave(node)
         await self.admin.delete(kinds.NODE, node)
         self.machines[node].renew()
-        await self.kubelets.join(self.machines[node], {"pool": self.name, **labels})
+        self.kubelets.join(self.machines[node], {"pool": self.name, **labels})
         await eventually(lambda: self.settled(node), SOON, f"the new {node} is ready")
 
     async def cured(self, node: str) -> NodeRepair:

@@ -58,7 +58,6 @@ class Kubelets(Part):
             "spec": {"providerID": provider_id, "taints": [*taints, not_ready]},
             "status": self._status(machine, {}, ready=False),
         }
-        self._hands[name].discard(NODES, name)
         created = self._hands[name].create(NODES, node)
         self._posted.pop(name, None)
         return created

@@ -19,7 +19,7 @@ from sickbay.api.duration import parse_duration
 from sickbay.apiserver.errors import Obj
 from sickbay.apiserver.writes import Write
 from sickbay.clock import rfc3339
-from sickbay.sim.hand import PODS, Hand, with_condition
+from sickbay.sim.hand import PODS, Hand
 from sickbay.sim.machine import Machine
 from sickbay.sim.parts.base import Part, pod_key
 from sickbay.sim.stage import Stage
@@ -27,15 +27,25 @@ from sickbay.sim.stage import Stage
 RUN_FOR = "sim.sickbay.dev/run-for"
 STOP_TAKES = "sim.sickbay.dev/stop-takes"
 STEP = "sickbay.dev/step"
-START_SECONDS = 1.0
-STOP_SECONDS = 1.0
-RESTART_SECONDS = 10.0
-"""The kubelet's first crash-loop back-off; it does not grow here."""
 KILLED = 137
 """128 + SIGKILL: the exit code of a container that went down with its machine or outlived its grace."""
 TERMINATED = 143
 
 LIVE = ("Pending", "Running")
+
+
+@dataclass(frozen=True, slots=True)
+class Pace:
+    """Seconds that containers take."""
+
+    start: float = 1.0
+    stop: float = 1.0
+    """Where the pod names no time."""
+    restart: float = 10.0
+    """The kubelet's first crash-loop back-off; it does not grow here."""
+
+
+AT_ONCE = Pace(0.0, 0.0)
 
 
 @dataclass(slots=True)
@@ -67,8 +77,9 @@ class Pods(Part):
     name = "kubelet-pods"
     user = "system:node"
 
-    def __init__(self, stage: Stage) -> None:
+    def __init__(self, stage: Stage, pace: Pace = Pace()) -> None:
         super().__init__(stage)
+        self._pace = pace
         self._containers: dict[str, _Container] = {}
         self.logs: dict[str, str] = {}
         """By pod UID."""
@@ -129,7 +140,7 @@ class Pods(Part):
     def _container(self, key: str, pod: Obj, machine: Machine) -> _Container:
         container = self._containers.get(key)
         if container is None or container.uid != pod["metadata"]["uid"]:
-            due = self.clock.monotonic() + START_SECONDS
+            due = self.clock.monotonic() + self._pace.start
             container = self._containers[key] = _Container(pod["metadata"]["uid"], machine.boot_id, due=due)
         return container
 
@@ -160,12 +171,13 @@ class Pods(Part):
             return None
         if (pod.get("status") or {}).get("phase") not in LIVE or container.started is None:
             return 0.0
-        self._exit(pod, machine, Exit(KILLED, reason="ContainerStatusUnknown"))
+        # The back-off is in the kubelet's memory: a boot forgets it.
+        self._exit(pod, machine, Exit(KILLED, reason="ContainerStatusUnknown"), booted=True)
         return 0.0
 
     # --- ends
 
-    def _exit(self, pod: Obj, machine: Machine, how: Exit) -> None:
+    def _exit(self, pod: Obj, machine: Machine, how: Exit, booted: bool = False) -> None:
         key = pod_key(pod["metadata"])
         container = self._container(key, pod, machine)
         self.logs[container.uid] = (self.logs.get(container.uid, "") + how.log).strip()
@@ -175,7 +187,7 @@ class Pods(Part):
             self._report(pod, {"phase": "Succeeded" if how.code == 0 else "Failed"}, state, container, False)
             return
         container.started, container.restarts = None, container.restarts + 1
-        container.due = self.clock.monotonic() + RESTART_SECONDS
+        container.due = self.clock.monotonic() + (self._pace.start if booted else self._pace.restart)
         self._report(pod, {}, {"waiting": {"reason": "CrashLoopBackOff"}}, container, False, last=state)
         self.wake(key)
 
@@ -194,7 +206,7 @@ class Pods(Part):
         if container.stopping is None:
             container.stopping = now
         text = (meta.get("annotations") or {}).get(STOP_TAKES)
-        takes = parse_duration(text).total_seconds() if text else STOP_SECONDS
+        takes = parse_duration(text).total_seconds() if text else self._pace.stop
         grace = float(meta.get("deletionGracePeriodSeconds") or 0)
         left = container.stopping + min(takes, grace) - now
         if left > 0:
@@ -221,10 +233,11 @@ class Pods(Part):
     def _report(
         self, pod: Obj, status: Obj, state: Obj, container: _Container, ready: bool, last: Obj | None = None
     ) -> None:
-        meta, old = pod["metadata"], pod.get("status") or {}
-        conditions = list(old.get("conditions") or [])
-        for type_ in ("Initialized", "Ready", "ContainersReady"):
-            conditions = with_condition(conditions, self._condition(type_, ready or type_ == "Initialized"))
+        meta = pod["metadata"]
+        conditions = [
+            self._condition(type_, ready or type_ == "Initialized")
+            for type_ in ("Initialized", "Ready", "ContainersReady")
+        ]
         statuses: list[dict[str, Any]] = [
             {"name": c["name"], "ready": ready, "restartCount": container.restarts, "image": c.get("image", "")}
             for c in pod["spec"].get("containers") or ()
@@ -234,7 +247,7 @@ class Pods(Part):
             if last is not None:
                 entry["lastState"] = last
         patch = {"status": {**status, "conditions": conditions, "containerStatuses": statuses}}
-        self._hand(pod).merge(PODS, meta["name"], patch, meta["namespace"], "status")
+        self._hand(pod).strategic(PODS, meta["name"], patch, meta["namespace"], "status")
 
     def _condition(self, type_: str, true: bool) -> Obj:
         return {
