@@ -91,3 +91,8 @@ def needs_empty_node(name: str) -> bool:
     """
     a = ACTIONS[name]
     return a.node_wide and a.disruptive
+
+
+def domain_wide(name: str) -> bool:
+    """True for acts that take down every node of a failure domain; False for a name this version does not know."""
+    return name in ACTIONS and ACTIONS[name].scope == "domain"

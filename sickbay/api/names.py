@@ -41,6 +41,10 @@ CONFIRM_MATCH = f"{GROUP}/confirm-match"
 RESOLVE = f"{GROUP}/resolve"
 """On a NodeRepair: JSON {outcome, reason, at}, a person's word on how the incident came out."""
 
+# In records.
+GROUP_ATTEMPT = "groupAttempt"
+"""In the proof of a member's attempt that was done once for its group: the number of the original."""
+
 # On pods.
 WAIT_FOR_COMPLETION = f"{GROUP}/wait-for-completion"
 CHECKPOINT_REQUEST = f"{GROUP}/checkpoint-request"

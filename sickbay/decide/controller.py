@@ -26,11 +26,12 @@ from sickbay.api.node_repair import NodeRepair
 from sickbay.api.repair_pool import RepairPool
 from sickbay.api.words import Outcome, Phase
 from sickbay.clock import Clock, Randomness, rfc3339
-from sickbay.decide import manual, memory, opening, plan
+from sickbay.decide import budget, domains, manual, memory, opening, plan
 from sickbay.decide.endings import end
 from sickbay.decide.gangs import gang_of, is_job_pod
 from sickbay.decide.metrics import DecideMetrics
 from sickbay.decide.opening import open_repair
+from sickbay.decide.plan import without_domain_acts
 from sickbay.decide.progress import advance
 from sickbay.decide.relevance import relevant
 from sickbay.decide.reservations import Reservations
@@ -177,6 +178,19 @@ class DecideController:
         if new is None or old is None or old.status.phase != new.status.phase or new.ended:
             self._queue.add(("node", repair.spec.node.name))
             self._queue.add(("pool", repair.spec.pool.name))
+        if repair.spec.group.id and (old is None or new is None or _course(old) != _course(new)):
+            self._group_changed(repair)
+
+    def _group_changed(self, repair: NodeRepair) -> None:
+        """What one member waits for may be another."""
+        for other in self._sources.group_of(repair):
+            if not other.ended and other.metadata.name != repair.metadata.name:
+                self._queue.add(("repair", other.metadata.name), priority=1)
+        for name in repair.spec.group.members if not repair.ended else ():
+            node = self._sources.nodes.get(name)
+            if node is not None and not any(r.spec.group.id == repair.spec.group.id
+                                            for r in self._sources.repairs_of(name)):  # fmt: skip
+                self._queue.add(("node", name), priority=1)
 
     def _recovery_changed(self, old: JobRecovery | None, new: JobRecovery | None) -> None:
         """Suspicions that come or go are faults of their nodes; answers of jobs open gates."""
@@ -249,6 +263,9 @@ class DecideController:
         seen = self._sources.seen(node)
         pool, _ = self._sources.pools_of(node)
         rule = self._sources.rules.get(pool.spec.rule) if pool is not None and pool.spec.rule else None
+        claiming = self._sources.claiming(node)
+        if claiming is not None:
+            return await self._join(claiming, node, pool)
         if not active or pool is None or rule is None:
             return None
         now = self._clock.now()
@@ -256,9 +273,38 @@ class DecideController:
         prefix = plan.resolve_prefix(rule, self._options.approval_prefixes)
         result = open_repair(node, active, pool, rule, past, seen, prefix, self._sources.catalogue.version, now)
         if result.repair is not None:
-            await self._open(result.repair, node)
+            await self._open(self._of_domain(result.repair, node, pool, past), node)
             return None
         return None if result.again in (None, opening.NEVER) else _seconds(now, result.again)
+
+    def _of_domain(self, draft: NodeRepair, node: Node, pool: RepairPool, past: list[NodeRepair]) -> NodeRepair:
+        """The draft as it is; for a fault of a whole domain, as the leader of a group, or as one member alone."""
+        lead = next((a for a in self._sources.active(node) if a.name == draft.spec.faults[0].type), None)
+        key = lead.type.spec.domain if lead is not None and lead.type.spec.scope == "Domain" else ""
+        plan_alone = domains.on_its_own
+        if lead is None or not key or opening.observes(pool, lead):
+            draft.spec.plan = without_domain_acts(draft.spec.plan) if not key else draft.spec.plan
+            return draft
+        value = node.labels.get(key)
+        if not value:
+            draft.spec.plan = plan_alone(draft.spec.plan, f"the node has no label {key}: its domain is not known")
+            return draft
+        nodes = self._sources.members(key, value)
+        sick = frozenset(n.name for n in nodes if any(a.name == lead.name for a in self._sources.active(n)))
+        settings = next((d for d in pool.spec.domains if d.key == key), None)
+        membership = domains.Membership(key, value, nodes, sick, settings)
+        history = [r for r in past if r.spec.node.uid == node.uid]
+        why = domains.alone(membership) or budget.used_up(history, pool, self._clock.now())
+        if why:
+            draft.spec.plan = plan_alone(draft.spec.plan, why)
+            return draft
+        return domains.led(draft, membership)
+
+    async def _join(self, leader: NodeRepair, node: Node, pool: RepairPool | None) -> float | None:
+        """The node is a member of a group that has no record of it yet."""
+        name = opening.next_name(node, self._sources.repairs_of(node.name))
+        await self._open(domains.member(leader, node, pool, self._sources.active(node), name), node)
+        return None
 
     async def _open(self, draft: NodeRepair, node: Node) -> None:
         """Create the record and reserve the slot that it will ask for, side by side; then go on with it at once.
@@ -362,6 +408,25 @@ class DecideController:
         pool = self._sources.pools.get(name) or pool
         restless = pool.status.slots or pool.status.storms or pool.status.breaker.state != "Closed" or waiting
         return TEND_AGAIN if restless or self._sources.tally.of(name).unknown else None
+
+
+def _course(repair: NodeRepair) -> tuple[object, ...]:
+    """What other members of a group look at."""
+    status, current = repair.status, repair.status.current
+    steps = [(name, step.state, step.approved_attempt, len(step.attempts)) for name, step in status.steps.items()]
+    faults = [(fault.type, fault.gone_since, fault.cleared_at) for fault in repair.spec.faults]
+    group = repair.spec.group.id, repair.spec.group.leader
+    return (
+        status.phase,
+        status.outcome,
+        status.needs,
+        current.step,
+        current.action,
+        current.attempt,
+        steps,
+        faults,
+        group,
+    )
 
 
 def _seconds(now: datetime, later: datetime | None) -> float:

@@ -9,7 +9,7 @@ import msgspec
 from sickbay.api.duration import parse_duration
 from sickbay.api.words import HoldLevel, Needs, Outcome, Phase, Step, StepState, WaitsFor
 from sickbay.clock import rfc3339
-from sickbay.decide import faultstate, gate, rungs, starting, urgency, withheld
+from sickbay.decide import domains, faultstate, gate, group, rungs, starting, together, urgency, withheld
 from sickbay.decide.arbitration import rank
 from sickbay.decide.endings import end, withdraw
 from sickbay.decide.hand import holds_node, untouched
@@ -27,9 +27,11 @@ def enter(work: Work) -> None:
         _first(work)
     if work.is_state(work.current.step, StepState.DONE, StepState.SKIPPED, StepState.CANCELLED):
         return next_step(work)
+    if _joined(work) or together.left(work):
+        return None
     step = work.current.step
     if step in (Step.QUARANTINE, Step.DRAIN, Step.REPAIR):
-        if faultstate.all_clear(work.repair) and not _found_unwell(work):
+        if faultstate.recovered(work) and not _found_unwell(work):
             return leave(work)
         if _young(work) or _paused(work) or _replanned(work) or _stepped_back(work) or _off_limits(work) or held(work):
             return None
@@ -38,7 +40,9 @@ def enter(work: Work) -> None:
         return None
     if step == Step.REPAIR and not rungs.chosen(work):
         return None
-    if urgency.waits(work) or not gate.passed(work) or urgency.granted(work) or _no_slot(work):
+    if together.waits(work) or urgency.waits(work):
+        return None
+    if not gate.passed(work) or urgency.granted(work) or _no_slot(work):
         return None
     return starting.start(work)
 
@@ -100,6 +104,18 @@ def _sick_again(work: Work) -> bool:
     return True
 
 
+def _joined(work: Work) -> bool:
+    """Another member's fault concerns the whole domain: before anything has begun this repair becomes part of it."""
+    leader = work.view.claimed_by
+    if leader is None or not domains.joins(work.repair, leader):
+        return False
+    withdraw(work)
+    work.repair = domains.adopted(work.repair, leader, work.node, work.view.active)
+    work.note("RepairReplanned", f"joins the group {leader.spec.group.id}")
+    _first(work)
+    return True
+
+
 def _young(work: Work) -> bool:
     """The match has not lasted for the type's `for` yet; the repair in phase Pending is the timer."""
     faults = work.repair.spec.faults
@@ -127,7 +143,7 @@ def _led_by_another(work: Work) -> bool:
 
 def _paused(work: Work) -> bool:
     """A fault is no longer seen but not proven gone: neither act on it nor take it for recovered."""
-    missing = faultstate.unproven(work.repair)
+    missing = [] if group.others_sick(work) else faultstate.unproven(work.repair)
     current = work.current
     if not missing:
         if current.waits_for == WaitsFor.CLEAR_PROOF:
@@ -147,6 +163,8 @@ def _paused(work: Work) -> bool:
 def _replanned(work: Work) -> bool:
     """A stronger fault has joined: between two steps the plan follows it."""
     faults = work.repair.spec.faults
+    if group.of(work) is not None:
+        return False  # the domain's fault comes first; the node's own has to be gone before it returns
     ready = {fault.type for fault in faults if faultstate.lasts(work, fault)}
     lead = next((active for active in work.view.active if active.name in ready), None)
     if lead is None or lead.name == faults[0].type:

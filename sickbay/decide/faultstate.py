@@ -14,8 +14,9 @@ from sickbay.api.duration import parse_duration
 from sickbay.api.fault_type import FaultType
 from sickbay.api.names import condition_type
 from sickbay.api.node_repair import Attempt, FaultSource, NodeRepair, RepairFault
+from sickbay.api.words import StepState
 from sickbay.clock import parse_time, rfc3339
-from sickbay.decide import suspects
+from sickbay.decide import group, suspects
 from sickbay.decide.actionable import wants_repair
 from sickbay.decide.faults import Active, Evidence, Proofs, evidence, hidden
 from sickbay.decide.hand import untouched
@@ -30,12 +31,16 @@ def new_fault(active: Active, boot_id: str, since: datetime, now: datetime) -> R
     return RepairFault(
         type=active.name,
         devices=list(active.devices)[:32],
-        source=FaultSource(kind="Condition" if active.since else "Expression", id=active.identity),
+        source=_source(active),
         first_seen=rfc3339(since),
         last_seen=rfc3339(now),
         boot_id=boot_id,
         evidence=[text[:512] for text in (active.message or active.reason,) if text],
     )
+
+
+def _source(active: Active) -> FaultSource:
+    return FaultSource(kind="Condition" if active.since else "Expression", id=active.identity)
 
 
 def refresh(work: Work) -> None:
@@ -56,6 +61,9 @@ def judge(work: Work, fault: RepairFault, active: Active | None, known: FaultTyp
     """Bring one recorded fault up to date. `active` is its present match, `known` its type; None when there is none."""
     if known is None:
         return  # the type is gone or broken: nobody can say that the fault is over
+    if fault.source.kind == group.BY_GROUP and active is None:
+        _of_group(work, fault)
+        return
     now = rfc3339(work.now)
     if active is None and fault.gone_since is None and not hidden(known, work.node):
         fault.gone_since = now
@@ -68,13 +76,20 @@ def judge(work: Work, fault: RepairFault, active: Active | None, known: FaultTyp
             fault.first_seen = now  # its `for` begins anew
         if fault.source.id != active.identity or fault.gone_since is not None:
             # A new occurrence. A condition that merely still stands after a reboot is none: its boot is the old one.
-            fault.source.id, fault.last_seen = active.identity, now
+            fault.source, fault.last_seen = _source(active), now
             fault.boot_id = work.node.boot_id or fault.boot_id
         fault.gone_since, fault.cleared_at = None, None
         _add_evidence(fault, active)
     elif verdict is Evidence.CLEAR and fault.cleared_at is None:
         # A proof stands until the fault is seen again; that nobody looks for a while does not undo it.
         fault.cleared_at = now
+
+
+def _of_group(work: Work, fault: RepairFault) -> None:
+    """A member that does not show the group's fault: it is over with the others', or when this node is found well."""
+    validating = work.is_state("Validate", StepState.RUNNING, StepState.DONE)
+    over = validating or group.of(work) is None or group.others_clear(work)
+    fault.cleared_at = (fault.cleared_at or rfc3339(work.now)) if over else None
 
 
 def _last_seen(fault: RepairFault) -> datetime | None:
@@ -121,6 +136,11 @@ def all_clear(repair: NodeRepair) -> bool:
     """Every fault of the incident is proven gone. False for an incident without faults (one made by hand)."""
     faults = repair.spec.faults
     return bool(faults) and all(fault.cleared_at is not None for fault in faults)
+
+
+def recovered(work: Work) -> bool:
+    """Every fault is proven gone; in a group, those of all members."""
+    return all_clear(work.repair) and (group.of(work) is None or group.others_clear(work))
 
 
 def unproven(repair: NodeRepair) -> list[str]:

@@ -247,16 +247,19 @@ class Replay:
             if any(s.repair == repair and s.kind != kind for s in pool.status.slots):
                 pool.status.slots = [s for s in pool.status.slots if s.repair != repair or s.kind == kind]
 
+    def _has(self, pool: str, repair: str, kind: str) -> bool:
+        return any((slot.repair, slot.kind) == (repair, kind) for slot in self._pools[pool].status.slots)
+
     def _granted(self, running: _Running) -> bool:
         course, kind = running.course, running.kind
         running.why = ""
         if not kind:
             return True
         bound = self._bound(course)
-        missing = [n for n in bound if not slots.holds_slot(self._pools[n], course.name, kind)]
+        missing = [n for n in bound if not self._has(n, course.name, kind)]
         node = self._nodes.get(course.node) or _named(course.node)
         for name in missing:
-            refused = limits.refusal(self._moment(name), running.record, node, kind)
+            refused = limits.refusal(self._moment(name), running.record, [node], kind)
             if refused is not None:
                 running.why = _word(refused, kind)
                 return False

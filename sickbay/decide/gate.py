@@ -9,10 +9,11 @@ import msgspec
 from sickbay.api import names
 from sickbay.api.actions import ACTIONS, needs_empty_node
 from sickbay.api.duration import format_duration, parse_duration
+from sickbay.api.node_repair import NodeRepair
 from sickbay.api.repair_rule import Approval
 from sickbay.api.words import ApprovalBy, ApprovalTimeout, Needs, Outcome, Phase, Step, StepState, WaitsFor
 from sickbay.clock import rfc3339
-from sickbay.decide import urgency
+from sickbay.decide import group, urgency
 from sickbay.decide.approval import Answer, Inquiry, answer, ask_ops
 from sickbay.decide.endings import cancel, withdraw
 from sickbay.decide.plan import gate_of
@@ -25,11 +26,15 @@ REMIND_EVERY, REMIND_AT_MOST = timedelta(hours=4), timedelta(hours=24)
 def passed(work: Work) -> bool:
     """True when the gate of the current step is open (or there is none). Otherwise the work says what it waits for."""
     current = work.current
-    gate = urgency.with_people(work, gate_of(work.step(current.step), current.action))
+    planned = gate_of(work.step(current.step), current.action)
+    gate = urgency.with_people(work, planned)
     if gate is None:
         return True
     if gate.by == ApprovalBy.JOBS:
         return _jobs_passed(work, gate)
+    asker = group.asker(work) if gate == planned else None  # what only the jobs here wait for is asked here
+    if asker is not None:
+        return _asked_elsewhere(work, gate, asker)
     inquiry = _inquiry(work, gate)
     given = answer(work.node, inquiry, work.plan.approval_prefix)
     if work.state(current.step).approved_attempt == current.attempt and given != Answer.DENIED:
@@ -44,6 +49,24 @@ def passed(work: Work) -> bool:
         case Answer.NOT_ASKED:
             work.node_ops = ask_ops(work.node, inquiry, work.plan.approval_prefix)
     _wait(work, gate)
+    return False
+
+
+def _asked_elsewhere(work: Work, gate: Approval, asker: NodeRepair) -> bool:
+    """Another member of the group asks for all: its answer is this one's too. The jobs on this node have their own."""
+    current, state = work.current, work.state(work.current.step)
+    if state.approved_attempt != current.attempt and group.approved(asker, current.step, work):
+        theirs = asker.status.step(current.step)
+        state.approved_attempt, state.approved_at = current.attempt, theirs.approved_at
+        state.approved_by = theirs.approved_by
+        withdraw(work)
+    if state.approved_attempt == current.attempt:
+        return _jobs_passed(work, gate)
+    deadline = work.moment(asker.status.current.deadline)
+    if deadline <= work.now:
+        deadline = work.now + REMIND_EVERY
+    message = f"{current.step} waits for the approval that is asked for the whole group on {asker.spec.node.name}"
+    work.wait(Phase.WAITING_APPROVAL, WaitsFor.APPROVAL, message, asker.status.current.on_deadline, deadline)
     return False
 
 
@@ -150,13 +173,23 @@ def _timed_out(work: Work, gate: Approval) -> None:
         return _denied(work, message)
     if gate.on_timeout == ApprovalTimeout.SKIP and step == Step.REPAIR:
         return to_validate(work, Outcome.GAVE_UP, message)
-    if gate.on_timeout == ApprovalTimeout.SKIP and _may_be_left_out(work):
-        state = work.state(step)
-        state.state, state.finished = StepState.SKIPPED, rfc3339(work.now)
-        withdraw(work)
-        work.note(names.step_reason(step, StepState.SKIPPED), message)
-        return None
+    if may_be_skipped(work):
+        return skip(work, message)
     return needs_people(work, Needs.APPROVAL_TIMEOUT, f"{message}; {_question(work, gate)}")
+
+
+def may_be_skipped(work: Work) -> bool:
+    """The gate of the current step lets it be left out when nobody answers."""
+    gate = gate_of(work.step(work.current.step), work.current.action)
+    return gate is not None and gate.on_timeout == ApprovalTimeout.SKIP and _may_be_left_out(work)
+
+
+def skip(work: Work, message: str) -> None:
+    step = work.current.step
+    state = work.state(step)
+    state.state, state.finished = StepState.SKIPPED, rfc3339(work.now)
+    withdraw(work)
+    work.note(names.step_reason(step, StepState.SKIPPED), message)
 
 
 def _may_be_left_out(work: Work) -> bool:

@@ -6,7 +6,7 @@ is there a storm, is the breaker open, is it frozen, outside its windows, too so
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -44,13 +44,16 @@ def begun(repair: NodeRepair) -> bool:
     return any(step.state in (StepState.RUNNING, StepState.DONE) for step in repair.status.steps.values())
 
 
-def refusal(moment: Moment, repair: NodeRepair, node: Node, kind: str) -> Refusal | None:
-    """Why the pool grants no slot of this kind now; None when it does. Validation waits for its own cap only."""
+def refusal(moment: Moment, repair: NodeRepair, nodes: Sequence[Node], kind: str) -> Refusal | None:
+    """Why the pool grants no slot of this kind now; None when it does. Validation waits for its own cap only.
+
+    nodes  the repair's node, or those of all members of its group
+    """
     if kind != slots.VALIDATE:
         found = _start(moment, repair)
         if found is not None:
             return found
-    why = slots.refusal(moment.view, node, kind)
+    why = slots.refusal(moment.view, nodes, kind)
     return Refusal(why) if why else None
 
 
@@ -61,7 +64,7 @@ def _start(moment: Moment, repair: NodeRepair) -> Refusal | None:
     why = storm.refusal(moment.storms)
     if why:
         return Refusal(why, WaitsFor.STORM)
-    why = breaker.refusal(moment.breaker, repair.metadata.name)
+    why = breaker.refusal(moment.breaker, slots.owner(repair))
     if why:
         return Refusal(why, WaitsFor.BREAKER)
     why = windows.refusal(pool.spec.windows, moment.now)
@@ -73,7 +76,7 @@ def _start(moment: Moment, repair: NodeRepair) -> Refusal | None:
 def _new(moment: Moment, repair: NodeRepair) -> Refusal | None:
     """What keeps only new repairs from starting."""
     spec = moment.view.pool.spec
-    others = [r for r in moment.repairs if r.metadata.name != repair.metadata.name]
+    others = [r for r in moment.repairs if slots.owner(r) != slots.owner(repair)]
     stuck = next((r for r in others if not r.ended and r.status.phase == Phase.NEEDS_HUMAN), None)
     if spec.freeze_on_failure and stuck is not None:
         return Refusal(f"frozen: {stuck.metadata.name} needs people (freezeOnFailure)")

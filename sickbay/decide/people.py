@@ -9,7 +9,7 @@ the fault that needed people is gone, another one is left: that one's plan
 from __future__ import annotations
 
 from sickbay.api.words import Needs, Phase, Step
-from sickbay.decide import entering, faultstate, gate, urgency
+from sickbay.decide import entering, faultstate, gate, group, urgency
 from sickbay.decide.hand import holds_node
 from sickbay.decide.replan import take_over
 from sickbay.decide.work import Work
@@ -20,6 +20,8 @@ def stand(work: Work) -> None:
     status = work.status
     if status.needs == Needs.APPROVAL_TIMEOUT:
         moved = _at_gate(work)
+    elif status.needs == Needs.GROUP_CANNOT_FIT:
+        moved = _fits_now(work)
     else:
         moved = _cleared(work) or _back_again(work) or _another_leads(work)
     if not moved:
@@ -29,7 +31,7 @@ def stand(work: Work) -> None:
 def _at_gate(work: Work) -> bool:
     """A fault that is gone needs no approval; an approval that comes late is one all the same."""
     status, current = work.status, work.current
-    if current.step in (Step.QUARANTINE, Step.DRAIN, Step.REPAIR) and faultstate.all_clear(work.repair):
+    if current.step in (Step.QUARANTINE, Step.DRAIN, Step.REPAIR) and faultstate.recovered(work):
         entering.leave(work)
         return True
     urgency.refresh(work)
@@ -42,7 +44,7 @@ def _at_gate(work: Work) -> bool:
 def _cleared(work: Work) -> bool:
     """All faults are proven gone since people were called. Of what was gone before, Validate has already judged."""
     repair = work.repair
-    if not faultstate.all_clear(repair):
+    if not faultstate.recovered(work):
         return False
     touched = holds_node(repair) or bool(repair.status.step(Step.REPAIR).attempts)
     if not touched:
@@ -54,6 +56,17 @@ def _cleared(work: Work) -> bool:
     work.status.needs = ""
     work.current.attempt += 1
     gate.go_to(work, Step.VALIDATE, "the faults are gone; the node is validated before it returns")
+    return True
+
+
+def _fits_now(work: Work) -> bool:
+    """A limit was raised, or the group is smaller now. What has cleared by itself ends as before any first step."""
+    view = group.of(work)
+    if view is not None and view.misfit and not faultstate.recovered(work):
+        work.status.message = f"the group can never start: {view.misfit}; raise the limit or repair the domain by hand"
+        return False
+    work.status.needs = ""
+    work.status.phase, work.current.waits_for, work.current.deadline = Phase.PENDING, "", None
     return True
 
 

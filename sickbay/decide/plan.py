@@ -11,7 +11,7 @@ from collections.abc import Mapping
 import msgspec
 
 from sickbay.api import names
-from sickbay.api.actions import ACTIONS, NO_NODE_REPAIR, needs_empty_node
+from sickbay.api.actions import ACTIONS, NO_NODE_REPAIR, domain_wide, needs_empty_node
 from sickbay.api.duration import format_duration
 from sickbay.api.fault_type import FaultType, Rung
 from sickbay.api.node_repair import Plan, PlanStep
@@ -149,6 +149,17 @@ def _drained_in_full(step: PlanStep, action: str) -> PlanStep:
 
 def _empties(action: str) -> bool:
     return action in ACTIONS and needs_empty_node(action)
+
+
+def without_domain_acts(plan: Plan) -> Plan:
+    """The plan for one node alone, without the rungs that would take down others too."""
+    steps = []
+    for step in plan.steps:
+        if step.step == Step.REPAIR:
+            ladder = [rung for rung in step.ladder if not domain_wide(rung.action)]
+            step = msgspec.structs.replace(step, ladder=ladder, action=ladder[0].action if ladder else None)
+        steps.append(step)
+    return msgspec.structs.replace(plan, steps=steps)
 
 
 def quarantined_first(plan: Plan) -> Plan:

@@ -16,7 +16,7 @@ import msgspec
 from sickbay.api.node_repair import NodeRepair
 from sickbay.api.words import HoldLevel, Origin, Outcome, Phase, ReportState, Step, StepState
 from sickbay.clock import rfc3339
-from sickbay.decide import entering, faultstate, freeze, people, resolve, running
+from sickbay.decide import entering, faultstate, freeze, group, people, resolve, running, together
 from sickbay.decide.endings import cancel, cancelling, end, withdraw
 from sickbay.decide.hand import holds_node, node_lost, persons_hand
 from sickbay.decide.work import View, Work
@@ -58,6 +58,7 @@ def _look(work: Work) -> Work:
     freeze.thaw(work)
     if work.status.phase == Phase.CANCELLING:
         return cancelling(work)
+    together.keep_up(work)
     faultstate.refresh(work)
     if resolve.follow(work) and (repair.ended or work.status.phase == Phase.CANCELLING):
         return work
@@ -65,14 +66,19 @@ def _look(work: Work) -> Work:
 
 
 def _cancelled(work: Work) -> bool:
-    """A person has deleted the record, or taken the node back."""
+    """A person has deleted the record, or taken the node back; or that of another member before anything was done."""
     if work.repair.metadata.deletion_timestamp is not None:
         cancel(work, Outcome.CANCELLED_BY_PERSON, "the record was deleted by a person")
         return True
     hand = persons_hand(work.repair, work.node)
     if hand:
         cancel(work, Outcome.CANCELLED_BY_PERSON, f"cancelled by a person: {hand}")
-    return bool(hand)
+        return True
+    other = group.stopped(work)
+    if other is not None:
+        text = f"member {other.spec.node.name} of the group: {other.status.message}"
+        cancel(work, Outcome(other.status.outcome), text)
+    return other is not None
 
 
 def _steps(work: Work) -> Work:
@@ -82,6 +88,8 @@ def _steps(work: Work) -> Work:
             people.stand(work)
         elif _step_state(work) == StepState.RUNNING:
             running.watch(work)
+        elif (act := group.uncopied(work)) is not None:
+            running.copied(work, act)
         else:
             entering.enter(work)
         after = (work.status.phase, work.current.step, work.current.attempt, _step_state(work))

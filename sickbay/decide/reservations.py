@@ -6,7 +6,7 @@ earlier moment.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -55,17 +55,19 @@ class Reservations:
         binding = self._binding(repair, node)
         if not binding:
             return frozenset({slots.VALIDATE})
-        each = [{s.kind for s in pool.status.slots if s.repair == repair.metadata.name} for pool in binding]
-        return frozenset(set.intersection(*each))
+        return frozenset.intersection(*(slots.held(pool, repair) for pool in binding))
 
     async def take(self, repair: NodeRepair, node: Node, kind: str) -> Refusal | None:
-        """Reserve a slot everywhere it is needed. Returns None when it is held, otherwise why it is not."""
-        binding = self._binding(repair, node)
-        if not binding:
+        """Reserve a slot everywhere it is needed. Returns None when it is held, otherwise why it is not.
+
+        A group reserves for all its members, in one write per pool.
+        """
+        bound = self._bound(repair, node)
+        if not bound:
             return Refusal("the repair's pool is gone")
         taken: list[RepairPool] = []
-        for pool in sorted(binding, key=lambda p: p.metadata.name):
-            refused = await self._take_in(pool, repair, node, kind)
+        for _, (pool, nodes) in sorted(bound.items()):
+            refused = await self._take_in(pool, repair, nodes, kind)
             if refused is not None:
                 for each in taken:
                     await self._drop(each, repair, kind)
@@ -73,11 +75,23 @@ class Reservations:
             taken.append(pool)
         return None
 
+    def _bound(self, repair: NodeRepair, node: Node) -> dict[str, tuple[RepairPool, list[Node]]]:
+        """Each pool that binds the repair, with the nodes of it (or of its group) that lie in the pool."""
+        party = [(repair, node)]
+        if repair.spec.group.id:
+            others = (r for r in self._sources.group_of(repair) if not r.ended and r.spec.node.name != node.name)
+            party += [(r, n) for r in others if (n := self._sources.nodes.get(r.spec.node.name)) is not None]
+        found: dict[str, tuple[RepairPool, list[Node]]] = {}
+        for each, its_node in party:
+            for pool in self._binding(each, its_node):
+                found.setdefault(pool.metadata.name, (pool, []))[1].append(its_node)
+        return found
+
     async def tend(self, pool: RepairPool) -> None:
         """Drop slots that are needed no more; bring breaker, storms, counts and conditions up to date."""
         moment = self._moment(pool)
         status = self._status(moment)
-        repairs = {r.metadata.name: r for s in pool.status.slots if (r := self._sources.repairs.get(s.repair))}
+        repairs = {s.repair: self._sources.holders(s.repair) for s in pool.status.slots}
         # A slot makes room for its cordon only when that is counted: in between, the node would be in neither.
         counted = (s for s in pool.status.slots if s.node in moment.view.out)
         nodes = {s.node: n for s in counted if (n := self._sources.nodes.get(s.node)) is not None}
@@ -85,12 +99,15 @@ class Reservations:
         await self._write(pool, status, moment.now)
 
     def waiting(self, pool: RepairPool, kind: str = "") -> list[NodeRepair]:
-        """Open repairs in this pool's range that wait for a slot, the most needy first."""
+        """Open repairs in this pool's range that wait for a slot, the most needy first; of a group one."""
         name, found = pool.metadata.name, []
         for repair in self._sources.repairs.by_index("waiting", Phase.WAITING_SLOT):
             if name in self._sources.tally.facts(repair.spec.node.name).pools and kind in ("", wanted_slot(repair)):
                 found.append(repair)
-        return sorted(found, key=self._need)
+        first: dict[str, NodeRepair] = {}
+        for repair in sorted(found, key=self._need):
+            first.setdefault(slots.owner(repair), repair)
+        return list(first.values())
 
     def _need(self, repair: NodeRepair) -> tuple[tuple[int, ...], str, str]:
         """Class, severity and strength of the leading fault, then age."""
@@ -106,13 +123,18 @@ class Reservations:
         _, envelopes = self._sources.pools_of(node)
         return [own, *(pool for pool in envelopes if pool.metadata.name != own.metadata.name)]
 
+    def view(self, pool: RepairPool) -> slots.PoolView:
+        """The pool with what its caps are judged by."""
+        counts = self._sources.tally.of(pool.metadata.name)
+        return slots.PoolView(pool, len(counts.nodes), frozenset(counts.out))
+
     def _moment(self, pool: RepairPool) -> limits.Moment:
         """The pool as it is, with its breaker and storms as they have to be now."""
         counts, now = self._sources.tally.of(pool.metadata.name), self._clock.now()
         size = len(counts.nodes)
-        trial = self._sources.repairs.get(pool.status.breaker.trial) if pool.status.breaker.trial else None
+        trial = self._sources.trial(pool.status.breaker.trial) if pool.status.breaker.trial else None
         return limits.Moment(
-            view=slots.PoolView(pool, size, frozenset(counts.out)),
+            view=self.view(pool),
             breaker=breaker.judge(pool, size, counts.faulty(now), trial, now),
             storms=storm.judge(pool, counts.sick.values(), now),
             repairs=self._sources.repairs_in(pool.metadata.name),
@@ -146,31 +168,43 @@ class Reservations:
         kept = [c for c in pool.status.conditions if c.type not in wanted]
         return kept + [_condition(pool, kind, *what, moment.now) for kind, what in wanted.items()]
 
-    async def _take_in(self, pool: RepairPool, repair: NodeRepair, node: Node, kind: str) -> Refusal | None:
+    async def _take_in(self, pool: RepairPool, repair: NodeRepair, nodes: Sequence[Node], kind: str) -> Refusal | None:
         pool = self._sources.pools.get(pool.metadata.name) or pool
-        if slots.holds_slot(pool, repair.metadata.name, kind):
+        nodes = slots.lacking(pool, repair, nodes, kind)
+        if kind == slots.UNAVAILABLE:
+            nodes = [node for node in nodes if names.QUARANTINE not in node.annotations or not repair.spec.group.id]
+        if not nodes:
             return None
         moment = self._moment(pool)
         status = self._status(moment)
-        refused = limits.refusal(moment, repair, node, kind) or self._turn(moment, repair, node, kind)
+        refused = limits.refusal(moment, repair, nodes, kind) or self._turn(moment, repair, nodes, kind)
         if refused is None:
-            status.slots = slots.granted(moment.view, repair, node, kind, moment.now)
+            status.slots = slots.granted(moment.view, repair, nodes, kind, moment.now)
             if kind != slots.VALIDATE:
-                status.breaker = breaker.with_trial(status.breaker, repair.metadata.name)
+                status.breaker = breaker.with_trial(status.breaker, slots.owner(repair))
         await self._write(pool, status, moment.now)
         return refused
 
-    def _turn(self, moment: limits.Moment, repair: NodeRepair, node: Node, kind: str) -> Refusal | None:
+    def _turn(self, moment: limits.Moment, repair: NodeRepair, nodes: Sequence[Node], kind: str) -> Refusal | None:
         """Not our turn while more needy repairs wait than there is room for."""
-        counted = kind == slots.UNAVAILABLE and node.name in slots.unavailable(moment.view)
-        ahead = [r for r in self.waiting(moment.view.pool, kind) if self._need(r) < self._need(repair)]
-        if counted or len(ahead) < slots.room(moment.view, kind):
+        out = slots.unavailable(moment.view)
+        counted = kind == slots.UNAVAILABLE and all(node.name in out for node in nodes)
+        mine, need = slots.owner(repair), self._need(repair)
+        waiting = self.waiting(moment.view.pool, kind)
+        ahead = [r for r in waiting if slots.owner(r) != mine and self._need(r) < need]
+        left = slots.room(moment.view, kind) - (len(nodes) - 1 if kind == slots.UNAVAILABLE else 0)
+        if counted or self._weight(ahead, kind) < left:
             return None
         elsewhere: dict[str, limits.Moment] = {}
         able = [r for r in ahead if self._free_elsewhere(r, kind, moment.view.pool, elsewhere)]
-        if len(able) < slots.room(moment.view, kind):
+        if self._weight(able, kind) < left:
             return None
         return Refusal(f"{len(able)} repairs in greater need wait for the same slot")
+
+    def _weight(self, repairs: Sequence[NodeRepair], kind: str) -> int:
+        """How much room they take: before Quarantine a group as much as it has members."""
+        each = (len(r.spec.group.members) if r.spec.group.id and kind == slots.UNAVAILABLE else 1 for r in repairs)
+        return sum(each)
 
     def _free_elsewhere(
         self, repair: NodeRepair, kind: str, pool: RepairPool, moments: dict[str, limits.Moment]
@@ -179,19 +213,18 @@ class Reservations:
         node = self._sources.nodes.get(repair.spec.node.name)
         if node is None:
             return False
-        for other in self._binding(repair, node):
-            name = other.metadata.name
+        for name, (other, nodes) in self._bound(repair, node).items():
             if name == pool.metadata.name:
                 continue
             if name not in moments:
                 moments[name] = self._moment(other)
-            if limits.refusal(moments[name], repair, node, kind) is not None:
+            if limits.refusal(moments[name], repair, nodes, kind) is not None:
                 return False
         return True
 
     async def _drop(self, pool: RepairPool, repair: NodeRepair, kind: str) -> None:
         pool = self._sources.pools.get(pool.metadata.name) or pool
-        kept = [s for s in pool.status.slots if not (s.repair == repair.metadata.name and s.kind == kind)]
+        kept = [s for s in pool.status.slots if not (s.repair == slots.owner(repair) and s.kind == kind)]
         await self._write(pool, msgspec.structs.replace(pool.status, slots=kept), self._clock.now())
 
     async def _write(self, pool: RepairPool, status: RepairPoolStatus, now: datetime) -> None:

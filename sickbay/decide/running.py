@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from datetime import timedelta
 
+import msgspec
+
 from sickbay.api import names
-from sickbay.api.node_repair import RepairFault
+from sickbay.api.node_repair import Attempt, RepairFault
 from sickbay.api.words import DrainTimeout, Needs, Outcome, Phase, ReportState, Step, StepState, WaitsFor
 from sickbay.clock import rfc3339
-from sickbay.decide import entering, faultstate, gate, starting
+from sickbay.decide import entering, faultstate, gate, group, starting
 from sickbay.decide.arbitration import strength
 from sickbay.decide.endings import cancel, withdraw
 from sickbay.decide.hand import marked
@@ -39,7 +41,7 @@ def watch(work: Work) -> None:
         return None
     if report is not None and report.message and work.status.phase in (Phase.RUNNING, Phase.PARKED):
         work.status.message = report.message
-    if work.status.phase == Phase.PARKED and faultstate.all_clear(work.repair):
+    if work.status.phase == Phase.PARKED and faultstate.recovered(work):
         return _done(work)
     deadline = work.moment(work.current.deadline)
     due = deadline + REPAIR_SLACK if step in (Step.REPAIR, Step.VALIDATE) else deadline
@@ -76,11 +78,12 @@ def _kept_from_acting(work: Work) -> bool:
 
 def _left_alone(work: Work) -> bool:
     """A drain stops when the fault is proven gone, and pauses while it is only no longer seen."""
-    if faultstate.all_clear(work.repair):
+    if faultstate.recovered(work):
         entering.leave(work)
         return True
     current = work.current
-    current.waits_for = WaitsFor.CLEAR_PROOF if faultstate.unproven(work.repair) else WaitsFor.PODS
+    unproven = faultstate.unproven(work.repair) and not group.others_sick(work)
+    current.waits_for = WaitsFor.CLEAR_PROOF if unproven else WaitsFor.PODS
     return False
 
 
@@ -126,13 +129,32 @@ def _told(work: Work) -> str:
     return report.message if report is not None else ""
 
 
+def copied(work: Work, act: Attempt) -> None:
+    """An act on the whole domain has ended on the member that led: its result is this member's too."""
+    current, state = work.current, work.state(Step.REPAIR)
+    current.action = act.action
+    proof = {**act.proof, names.GROUP_ATTEMPT: str(act.n)}
+    mine = msgspec.structs.replace(act, n=current.attempt, plan_generation=work.plan.generation, proof=proof)
+    state.attempts = [*state.attempts, mine][-16:]
+    state.started, state.finished = act.started, rfc3339(work.now)
+    if act.state == StepState.DONE:
+        state.state = StepState.DONE
+        work.status.phase = Phase.PENDING
+        current.waits_for, current.deadline = "", None
+        return None
+    state.state, message = StepState.FAILED, f"{act.action} of the group did not succeed"
+    if act.state == StepState.FAILED:
+        return _next_rung(work, Needs.REPAIR_FAILED, message)
+    return gate.go_to(work, Step.VALIDATE, f"nobody knows what became of {act.action} of the group")
+
+
 def _failed(work: Work, message: str) -> None:
     step, state = work.current.step, work.state(work.current.step)
     work.close_attempt(StepState.FAILED)
     state.state, state.finished = StepState.FAILED, rfc3339(work.now)
     work.note(names.step_reason(step, StepState.FAILED), message, warning=True)
     withdraw(work)
-    if step == Step.REPAIR and faultstate.all_clear(work.repair):
+    if step == Step.REPAIR and faultstate.recovered(work):
         return gate.go_to(work, Step.VALIDATE, message)  # whatever became of the act, nothing is left to repair
     if step == Step.REPAIR:
         return _next_rung(work, Needs.REPAIR_FAILED, message)

@@ -8,12 +8,13 @@ judged anew against what stands there.
     Repair        while Drain or a disruptive act runs
     Validate      while Validate runs
 
-A repair reserves in its own pool and in every envelope (a pool without a rule) that selects its node.
+A repair reserves in its own pool and in every envelope (a pool without a rule) that selects its node. A group reserves
+as one, under its id: one slot per member before Quarantine, in one write per pool, and a single one after that.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
@@ -78,21 +79,40 @@ def limit_of(view: PoolView, kind: str) -> int:
     return quantity.resolve(spec.max_parallel_validations, size, at_least=MIN_VALIDATIONS)
 
 
-def refusal(view: PoolView, node: Node, kind: str) -> str:
-    """Why this pool cannot grant the slot now, in words for people; "" when it can."""
+def owner(repair: NodeRepair) -> str:
+    """Under which name it holds its slots: the group's id, or its own."""
+    return repair.spec.group.id or repair.metadata.name
+
+
+def refusal(view: PoolView, nodes: Sequence[Node], kind: str) -> str:
+    """Why this pool cannot grant the slot for these nodes now, in words for people; "" when it can.
+
+    Several nodes are those of a group: all of them, or none.
+    """
     cap = limit_of(view, kind)
-    if len(view.pool.status.slots) >= MAX_SLOTS:
+    wanted = len(nodes) if kind == UNAVAILABLE else 1
+    if len(view.pool.status.slots) + wanted > MAX_SLOTS:
         return f"{MAX_SLOTS} slots of pool {view.pool.metadata.name} are taken, and its status holds no more"
     if kind == UNAVAILABLE:
         counted = unavailable(view)
-        if node.name in counted or len(counted) < cap:
+        fresh = [node for node in nodes if node.name not in counted]
+        if not fresh or len(counted) + len(fresh) <= cap:
             return ""
-        return f"{len(counted)} of at most {cap} nodes of {view.pool.metadata.name} are out of service (maxUnavailable)"
+        text = f"{len(counted)} of at most {cap} nodes of {view.pool.metadata.name} are out of service (maxUnavailable)"
+        return text if len(fresh) == 1 else f"{text}, and the group takes {len(fresh)} more"
     used = sum(1 for slot in view.pool.status.slots if slot.kind == kind)
     if used < cap:
         return ""
     setting = "maxParallelRepairs" if kind == REPAIR else "maxParallelValidations"
     return f"{used} of at most {cap} run in pool {view.pool.metadata.name} ({setting})"
+
+
+def never_fits(view: PoolView, nodes: Sequence[Node]) -> str:
+    """Why these nodes can never be out of service at once under this pool's limits; "" when they can."""
+    cap, name = limit_of(view, UNAVAILABLE), view.pool.metadata.name
+    if len(nodes) > cap:
+        return f"maxUnavailable of pool {name} is {cap} nodes, the group has {len(nodes)} in service there"
+    return ""
 
 
 def room(view: PoolView, kind: str) -> int:
@@ -102,29 +122,50 @@ def room(view: PoolView, kind: str) -> int:
     return max(0, limit_of(view, kind) - sum(1 for slot in view.pool.status.slots if slot.kind == kind))
 
 
-def holds_slot(pool: RepairPool, repair: str, kind: str) -> bool:
-    return any(slot.repair == repair and slot.kind == kind for slot in pool.status.slots)
+def held(pool: RepairPool, repair: NodeRepair) -> frozenset[str]:
+    """Kinds of slots that the repair, or its group for it, holds in this pool."""
+    name, node = owner(repair), repair.spec.node.name
+    mine = (s for s in pool.status.slots if s.repair == name)
+    return frozenset(s.kind for s in mine if s.kind != UNAVAILABLE or s.node == node)
 
 
-def granted(view: PoolView, repair: NodeRepair, node: Node, kind: str, now: datetime) -> list[Slot]:
-    """The pool's slots with this one added; the caller has asked `refusal` on the same view."""
-    slot = Slot(repair=repair.metadata.name, node=node.name, kind=kind, since=rfc3339(now))
-    return [*view.pool.status.slots, slot]
+def lacking(pool: RepairPool, repair: NodeRepair, nodes: Sequence[Node], kind: str) -> list[Node]:
+    """Those of these nodes for which the slot still has to be taken. One slot does for all but before Quarantine."""
+    mine = [s for s in pool.status.slots if s.repair == owner(repair) and s.kind == kind]
+    if kind != UNAVAILABLE:
+        return [] if mine else list(nodes[:1])
+    there = {slot.node for slot in mine}
+    return [node for node in nodes if node.name not in there]
 
 
-def kept(pool: RepairPool, repairs: Mapping[str, NodeRepair], nodes: Mapping[str, Node], now: datetime) -> list[Slot]:
-    """The slots that are still needed: those of repairs that are open and at the point the slot is for."""
-    return [s for s in pool.status.slots if _needed(s, repairs.get(s.repair), nodes.get(s.node), now)]
+def granted(view: PoolView, repair: NodeRepair, nodes: Sequence[Node], kind: str, now: datetime) -> list[Slot]:
+    """The pool's slots with these added; the caller has asked `refusal` on the same view."""
+    name, since = owner(repair), rfc3339(now)
+    return [*view.pool.status.slots, *(Slot(repair=name, node=node.name, kind=kind, since=since) for node in nodes)]
 
 
-def _needed(slot: Slot, repair: NodeRepair | None, node: Node | None, now: datetime) -> bool:
-    if repair is None:
+def kept(
+    pool: RepairPool, repairs: Mapping[str, Sequence[NodeRepair]], nodes: Mapping[str, Node], now: datetime
+) -> list[Slot]:
+    """The slots that are still needed: those of repairs that are open and at the point the slot is for.
+
+    repairs  the records of each holder: one, or those of a group's members
+    """
+    return [s for s in pool.status.slots if _needed(s, repairs.get(s.repair, ()), nodes.get(s.node), now)]
+
+
+def _needed(slot: Slot, holders: Sequence[NodeRepair], node: Node | None, now: datetime) -> bool:
+    if slot.kind == UNAVAILABLE:
+        holders = [repair for repair in holders if repair.spec.node.name == slot.node]
+    if not holders:
         return _fresh(slot, now)
-    if repair.ended:
+    standing = [repair for repair in holders if not repair.ended]
+    if not standing:
         return False
-    if slot.kind == UNAVAILABLE and node is not None and quarantined_by(node, repair.metadata.uid):
+    marked = node is not None and any(quarantined_by(node, repair.metadata.uid) for repair in standing)
+    if slot.kind == UNAVAILABLE and marked:
         return False
-    return wanted_slot(repair) == slot.kind or _fresh(slot, now)
+    return any(wanted_slot(repair) == slot.kind for repair in standing) or _fresh(slot, now)
 
 
 def _fresh(slot: Slot, now: datetime) -> bool:

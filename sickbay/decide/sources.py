@@ -18,13 +18,15 @@ from sickbay.api.node_repair import NodeRepair
 from sickbay.api.recovery_policy import RecoveryPolicy
 from sickbay.api.repair_pool import RepairPool
 from sickbay.api.repair_rule import RepairRule
+from sickbay.api.words import Phase
 from sickbay.clock import Clock, Randomness
 from sickbay.decide import catalogue, suspects, urgency
 from sickbay.decide.actionable import wants_repair
 from sickbay.decide.arbitration import ordered
+from sickbay.decide.domains import onset_key
 from sickbay.decide.excuse import excused
 from sickbay.decide.faults import Active, active_faults
-from sickbay.decide.hand import holds_node
+from sickbay.decide.hand import holds_node, untouched
 from sickbay.decide.plan import matching_entry
 from sickbay.decide.slots import out_of_service, owner_and_envelopes
 from sickbay.decide.storm import Onset
@@ -59,6 +61,8 @@ class Sources:
                 "pool": lambda repair: [repair.spec.pool.name],
                 "gang": waited_jobs,
                 "waiting": lambda repair: [repair.status.phase] if not repair.ended else [],
+                "group": lambda repair: [repair.spec.group.id] if repair.spec.group.id else [],
+                "member": lambda repair: repair.spec.group.members if not repair.ended else [],
             },
         )
         self.policies: Informer[RecoveryPolicy] = informer(kinds.RECOVERY_POLICY)
@@ -170,8 +174,16 @@ class Sources:
             return None
         fault = lead.name if lead is not None else "repair"
         first = min((at for name, at in self.seen(node).items() if name in faults), default=now)
-        group = under.spec.group.id if under is not None else ""
+        group = onset_key(lead, node.labels) or (self._group_key(under, node) if under is not None else "")
         return Onset(node.name, fault, first, node.labels, group=group)
+
+    def _group_key(self, repair: NodeRepair, node: Node) -> str:
+        """By what a member that does not show the group's fault counts as one with those that do."""
+        if not repair.spec.group.id or not repair.spec.faults:
+            return repair.spec.group.id
+        known = self.catalogue.get(repair.spec.faults[0].type)
+        domain = known.spec.domain if known is not None else ""
+        return f"{domain}={node.labels[domain]}" if domain and domain in node.labels else repair.spec.group.id
 
     def _unknown_since(self, node: Node) -> datetime | None:
         blind = node.condition(names.DETECTION_BLIND)
@@ -196,6 +208,47 @@ class Sources:
         mine = (r for r in self.repairs_of(node.name) if r.spec.node.uid == node.uid and not r.ended)
         return min(mine, key=lambda r: (r.metadata.creation_timestamp or "", r.metadata.name), default=None)
 
+    def group_of(self, repair: NodeRepair) -> list[NodeRepair]:
+        """The latest record of each member of its group, by node."""
+        found: dict[str, NodeRepair] = {}
+        for each in self.repairs.by_index("group", repair.spec.group.id) if repair.spec.group.id else ():
+            known = found.get(each.spec.node.name)
+            if known is None or (known.ended and not each.ended):
+                found[each.spec.node.name] = each
+        return [found[name] for name in sorted(found)]
+
+    def claiming(self, node: Node) -> NodeRepair | None:
+        """The record that leads the oldest open group of which this node is a member without a record in it."""
+        groups: dict[str, NodeRepair] = {}
+        for each in self.repairs.by_index("member", node.name):
+            if each.status.phase not in OVER and not self._in_group(node, each.spec.group.id):
+                groups.setdefault(each.spec.group.id, each)
+        leaders = [self._leading(each) for each in groups.values() if self._gathers(each)]
+        return min(leaders, key=lambda r: (r.metadata.creation_timestamp or "9", r.metadata.name), default=None)
+
+    def _in_group(self, node: Node, group: str) -> bool:
+        return any(r.spec.group.id == group and r.spec.node.uid == node.uid for r in self.repairs_of(node.name))
+
+    def _gathers(self, repair: NodeRepair) -> bool:
+        """Nothing has begun in the group, so that a member may still come in."""
+        return all(untouched(r) for r in self.repairs.by_index("group", repair.spec.group.id))
+
+    def _leading(self, repair: NodeRepair) -> NodeRepair:
+        return self.repairs.get(repair.spec.group.leader) or repair
+
+    def holders(self, name: str) -> list[NodeRepair]:
+        """Who holds the slots under this name: a repair, or the members of a group."""
+        one = self.repairs.get(name)
+        return [one] if one is not None else self.repairs.by_index("group", name)
+
+    def trial(self, name: str) -> NodeRepair | None:
+        """The record by which a breaker's trial is judged; of a group the one that came out worst."""
+        return min(self.holders(name), key=_worst_first, default=None)
+
+    def members(self, key: str, value: str) -> list[Node]:
+        """The nodes that carry this value of a label, by name."""
+        return sorted((n for n in self.nodes.all() if n.labels.get(key) == value), key=lambda n: n.name)
+
     def repairs_in(self, pool: str) -> list[NodeRepair]:
         return self.repairs.by_index("pool", pool)
 
@@ -204,6 +257,18 @@ def waited_jobs(repair: NodeRepair) -> list[str]:
     """Jobs whose end or interruption an open repair waits for."""
     state = repair.status.urgency
     return [job.job for job in state.jobs] if state is not None and not state.over and not repair.ended else []
+
+
+OVER = (Phase.CANCELLING, Phase.WOULD_ACT)
+"""Phases in which a record calls no other member into its group any more."""
+
+
+def _worst_first(repair: NodeRepair) -> int:
+    order = (Phase.FAILED, Phase.NEEDS_HUMAN, Phase.PARKED)
+    phase = repair.status.phase
+    if phase in order:
+        return order.index(Phase(phase))
+    return 4 if not repair.ended else 5 if phase == Phase.SUCCEEDED else 6
 
 
 def suspect_nodes(record: JobRecovery) -> list[str]:

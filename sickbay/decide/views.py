@@ -6,17 +6,23 @@ from datetime import datetime
 
 from sickbay.api import holds
 from sickbay.api.core import Node
+from sickbay.api.hold import Hold
 from sickbay.api.node_repair import NodeRepair, Plan
 from sickbay.api.recovery_policy import RecoveryPolicy
-from sickbay.api.repair_pool import RepairPool
+from sickbay.api.repair_pool import Domain, RepairPool
 from sickbay.api.repair_rule import RepairRule
-from sickbay.api.words import Urgency
-from sickbay.decide import budget, jobgate, opening
+from sickbay.api.words import HoldLevel, Origin, Step, Urgency
+from sickbay.decide import budget, domains, jobgate, opening
 from sickbay.decide import plan as planning
 from sickbay.decide.faults import Active
+from sickbay.decide.group import GroupView
+from sickbay.decide.hand import untouched
 from sickbay.decide.reservations import Reservations
 from sickbay.decide.sources import Sources
 from sickbay.decide.work import View
+
+LEVELS = ("", *HoldLevel)
+"""Of Holds, the mildest first."""
 
 
 class Views:
@@ -35,6 +41,9 @@ class Views:
             return View(now=now, node=None, types=types, pool=pool)
         pools = [repair.spec.pool.name, *(p.metadata.name for p in sources.pools_of(node)[1])]
         hold = holds.strictest(sources.holds.all(), node, pools, [f.type for f in repair.spec.faults], now)
+        hands_off = opening.hands_off(node, pool) if pool is not None else ""
+        if repair.spec.group.id:
+            hold, hands_off = self._shared_stops(repair, hold, hands_off, now)
         observe = pool is not None and _observed(repair, pool, sources)
         joins, other = self._joining(repair, node, pool, now, observe)
         return View(
@@ -48,14 +57,81 @@ class Views:
             hold_reason=f"{hold.metadata.name}: {hold.spec.reason}" if hold is not None else "",
             observe=observe,
             acting=min(other, default="") if observe else "",
-            hands_off=opening.hands_off(node, pool) if pool is not None else "",
+            hands_off=hands_off,
             joins=joins,
             seen=sources.seen(node),
             replan=lambda lead: self._plan_for(repair, node, pool, lead, now),
             tenants=sources.tenancy.of(node.name) if _waits_for_jobs(repair) else None,
             provider_date=sources.provider_date(node),
+            group=self._group(repair),
+            claimed_by=self._claiming(repair, node),
             jobs=lambda step, attempt, asked: self._jobs(repair, step, attempt, asked, now),
         )
+
+    def _group(self, repair: NodeRepair) -> GroupView | None:
+        """The other members of its group."""
+        if not repair.spec.group.id:
+            return None
+        sources = self._sources
+        others = [r for r in sources.group_of(repair) if r.spec.node.name != repair.spec.node.name]
+        known = {r.spec.node.name for r in others} | {repair.spec.node.name}
+        nodes = [n for name in repair.spec.group.members if (n := sources.nodes.get(name)) is not None]
+        away = [node for node in nodes if node.name not in known]
+        busy = {n.name: r.metadata.name for n in away if (r := sources.open_repair_of(n)) is not None}
+        settings = self._domain(repair)
+        return GroupView(
+            others=tuple(others),
+            missing=tuple(node.name for node in away),
+            busy=busy,
+            misfit=self._misfit(repair, nodes, settings) if untouched(repair) else "",
+            min_usable=settings.min_usable if settings is not None else None,
+        )
+
+    def _domain(self, repair: NodeRepair) -> Domain | None:
+        """What the repair's pool says of the kind of domain that its leading fault is about."""
+        pool = self._sources.pools.get(repair.spec.pool.name)
+        lead = self._sources.catalogue.get(repair.spec.faults[0].type) if repair.spec.faults else None
+        key = lead.spec.domain if lead is not None else ""
+        return next((d for d in pool.spec.domains if d.key == key), None) if pool is not None else None
+
+    def _misfit(self, repair: NodeRepair, nodes: list[Node], settings: Domain | None) -> str:
+        sources = self._sources
+        lead = repair.spec.faults[0].type if repair.spec.faults else ""
+        known = sources.catalogue.get(lead)
+        size = settings.size if settings is not None else 0
+
+        def observes(pool: RepairPool) -> bool:
+            return opening.observes_type(pool, lead, known)
+
+        return domains.misfit(nodes, size, sources.pools_of, self._reservations.view, observes)
+
+    def _claiming(self, repair: NodeRepair, node: Node) -> NodeRepair | None:
+        """The leader of a group that waits for this node, which is under another repair."""
+        if repair.ended or not untouched(repair) or repair.spec.origin == Origin.MANUAL:
+            return None
+        leader = self._sources.claiming(node)
+        return leader if leader is not None and domains.joins(repair, leader) else None
+
+    def _shared_stops(
+        self, repair: NodeRepair, hold: Hold | None, hands_off: str, now: datetime
+    ) -> tuple[Hold | None, str]:
+        """Before anything has been done, a Hold on one member holds all, and so does a hand on one of them."""
+        sources = self._sources
+        members = [r for r in sources.group_of(repair) if not r.ended]
+        if any(r.status.step(Step.REPAIR).attempts or r.status.step(Step.REPAIR).started for r in members):
+            return hold, hands_off
+        found = [hold] if hold is not None else []
+        for other in members:
+            node, pool = sources.nodes.get(other.spec.node.name), sources.pools.get(other.spec.pool.name)
+            if node is None or pool is None:
+                continue
+            pools = [pool.metadata.name, *(p.metadata.name for p in sources.pools_of(node)[1])]
+            faults = [f.type for f in other.spec.faults]
+            its = holds.strictest(sources.holds.all(), node, pools, faults, now)
+            found += [its] if its is not None else []
+            off = opening.hands_off(node, pool)
+            hands_off = hands_off or (f"member {node.name} of the group: {off}" if off else "")
+        return max(found, key=lambda h: LEVELS.index(holds.known_level(h)), default=None), hands_off
 
     def _jobs(
         self, repair: NodeRepair, step: str, attempt: int, asked: datetime, now: datetime

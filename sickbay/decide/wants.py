@@ -15,6 +15,9 @@ def wanted_slot(repair: NodeRepair) -> str:
     being repaired for as long as somebody is asleep.
     """
     status = repair.status
+    if repair.spec.group.id and status.phase == "Pending" and status.current.step == "Repair":
+        # Drained, and waiting for the others or for the act on the whole domain: the group keeps its slot.
+        return "Repair" if status.current.waits_for in ("Pods", "Provider") else ""
     if status.phase not in STARTING:
         return ""
     step = status.current.step

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from sickbay.api.core import Node
 from sickbay.api.fault_type import FaultType
@@ -20,6 +20,9 @@ from sickbay.clock import parse_time, rfc3339
 from sickbay.decide.faults import Active
 from sickbay.decide.gangs import Tenants
 from sickbay.decide.jobgate import JobsWait
+
+if TYPE_CHECKING:
+    from sickbay.decide.group import GroupView
 
 REMIND = "Remind"
 """What happens at the deadline of a wait that only an outsider can end."""
@@ -61,6 +64,10 @@ class View:
     """The earliest moment at which a provider acts on the machine by itself."""
     jobs: Callable[[str, int, datetime], JobsWait | None] = lambda _step, _attempt, _asked: None
     """The jobs' part of a gate of this step and attempt that was asked then; None when it is answered."""
+    group: GroupView | None = None
+    """The other members of its group; None where it has none."""
+    claimed_by: NodeRepair | None = None
+    """The leader of another group that names this node as a member and may take the repair over."""
 
 
 @dataclass(frozen=True, slots=True)

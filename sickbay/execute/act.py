@@ -11,13 +11,15 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from sickbay.api import kinds, names
-from sickbay.api.actions import ACTIONS, needs_empty_node
+from sickbay.api.actions import ACTIONS, domain_wide, needs_empty_node
 from sickbay.api.core import Node
+from sickbay.api.node_repair import Group
 from sickbay.api.repair_rule import DrainOptions
 from sickbay.api.words import ReportState, Step, StepState, WaitsFor
 from sickbay.clock import Clock
 from sickbay.execute import lifecycle, proof
 from sickbay.execute.backends import Backend, Backends
+from sickbay.execute.company import Company
 from sickbay.execute.governor import Governor
 from sickbay.execute.guard import Stopped
 from sickbay.execute.podfilter import Drain, Fate, judge, unreachable
@@ -39,6 +41,8 @@ PAUSE_FIRST, PAUSE_MOST = 5.0, 60.0
 class _Sending:
     """What this process knows of one act in this term."""
 
+    uid: str
+    """UID of the repair."""
     ambiguous: bool
     """It may have been accepted: it has to be looked up before anything is sent."""
     accepted: bool = False
@@ -64,10 +68,11 @@ class Repair:
         self._backends = backends
         self._governor = governor
         self._observe = observe
+        self._company = Company(client)
         self._sending: dict[str, _Sending] = {}
 
     async def look(self, look: Look) -> Progress:
-        state = self._sending.setdefault(look.key, _Sending(ambiguous=look.resumed))
+        state = self._sending.setdefault(look.key, _Sending(look.repair.metadata.uid, ambiguous=look.resumed))
         if state.result is None:
             progress = proof.proven(look) or await self._go_on(look, state)
             if not progress.ended:
@@ -77,7 +82,7 @@ class Repair:
 
     def forget(self, uid: str) -> None:
         """The ends of this repair's acts are on record."""
-        for key in [key for key in self._sending if key.startswith(f"{uid}/")]:
+        for key in [key for key, sending in self._sending.items() if sending.uid == uid]:
             del self._sending[key]
 
     async def _go_on(self, look: Look, state: _Sending) -> Progress:
@@ -118,6 +123,8 @@ class Repair:
         """What must hold at the moment of the act, looked at on the server; the permit last, so that it is fresh."""
         await look.permit()
         self._govern(look)
+        if domain_wide(look.current.action):
+            await self._company.require(look.repair)
         if needs_empty_node(look.current.action) and not look.step.allow_undrained:
             await self._check_empty(look)
         if ACTIONS[look.current.action].node_wide:
@@ -135,10 +142,14 @@ class Repair:
         """A rule without a Drain step leaves that to the owner: wait until only exempted pods are left."""
         if look.repair.status.step(Step.DRAIN).state in (StepState.DONE, StepState.SKIPPED):
             return
-        pods = await self._client.list(kinds.POD, fields=f"spec.nodeName={look.node.name}")
         terms = Drain(DrainOptions(), look.now, look.now, unreachable(look.node))
-        left = [p for p in pods.items if judge(p, terms).fate in (Fate.GOES, Fate.WAITS, Fate.ENDING)]
-        count = len(left) + len(pods.malformed)
+        left, count = [], 0
+        members = look.repair.spec.group.members if domain_wide(look.current.action) else []
+        for name in members or [look.node.name]:
+            pods = await self._client.list(kinds.POD, fields=f"spec.nodeName={name}")
+            left += [p for p in pods.items if judge(p, terms).fate in (Fate.GOES, Fate.WAITS, Fate.ENDING)]
+            count += len(pods.malformed)
+        count += len(left)
         if count:
             named = ", ".join(f"{p.namespace}/{p.name}" for p in left[:3])
             raise Stopped(f"{count} pods are still on the node ({named}), and the rule has no Drain step",
@@ -187,6 +198,7 @@ def _act(look: Look) -> ProviderAct:
     node = look.repair.spec.node
     devices = sorted({d for fault in look.repair.spec.faults for d in fault.devices})
     args = dict(look.current.args) | ({"devices": ",".join(devices)} if devices else {})
+    group = look.repair.spec.group if domain_wide(look.current.action) else Group()
     return ProviderAct(
         key=look.key,
         action=look.current.action,
@@ -198,5 +210,7 @@ def _act(look: Look) -> ProviderAct:
         ),
         repair=look.repair.metadata.name,
         args=args,
+        owner=look.repair.metadata.uid,
+        members=tuple(group.members),
         timeout=max(60.0, (look.deadline - look.now).total_seconds()),
     )

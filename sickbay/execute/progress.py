@@ -8,9 +8,9 @@ from datetime import datetime
 
 from sickbay.api.core import Node
 from sickbay.api.node_repair import BlockingPod, Current, NodeRepair, Offer, PlanStep, Prior, Report
-from sickbay.api.objectnames import act_key
 from sickbay.api.words import ReportState
 from sickbay.clock import parse_time
+from sickbay.execute.attempt import key_of
 from sickbay.execute.permit import Permit
 
 
@@ -46,7 +46,7 @@ class Look:
     @property
     def key(self) -> str:
         """Idempotency key of this attempt."""
-        return act_key(self.repair.metadata.uid, self.current.step, self.current.attempt)
+        return key_of(self.repair, self.current.step, self.current.attempt, self.current.action)
 
     @property
     def deadline(self) -> datetime:

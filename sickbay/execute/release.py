@@ -11,11 +11,12 @@ from functools import partial
 
 import structlog
 
+from sickbay.api import names
 from sickbay.api.core import Node
 from sickbay.api.node_repair import NodeRepair, Prior
-from sickbay.api.objectnames import act_key
 from sickbay.api.words import Phase, Step, StepState
 from sickbay.execute import lifecycle
+from sickbay.execute.attempt import key_of
 from sickbay.execute.backends import Backends
 from sickbay.execute.marks import clear_ops, read_mark
 from sickbay.execute.owners import Owners
@@ -67,8 +68,10 @@ class Release:
             backend = self._backends.choose(repair, attempt.action, node)
             if backend is None or attempt.state == StepState.DONE:
                 continue
-            key = act_key(repair.metadata.uid, Step.REPAIR, attempt.n)
-            act = Act(key, attempt.action, target, repair.metadata.name)
+            if names.GROUP_ATTEMPT in attempt.proof:
+                continue  # a copy: the act was another member's
+            key = key_of(repair, Step.REPAIR, attempt.n, attempt.action)
+            act = Act(key, attempt.action, target, repair.metadata.name, owner=repair.metadata.uid)
             try:
                 await backend.withdraw(act)
             except ProviderError as error:

@@ -82,7 +82,7 @@ class AgentTasks:
             raise Transient(str(error)) from error
 
     def _task(self, act: Act) -> dict[str, object]:
-        uid = act.key.split("/")[0]
+        uid = act.owner or act.key.split("/")[0]
         owner = {"apiVersion": names.API_VERSION, "kind": "NodeRepair", "name": act.repair, "uid": uid}
         expires = self._clock.now() + timedelta(seconds=act.timeout)
         return {

@@ -44,13 +44,18 @@ class Target:
 
 @dataclass(frozen=True, slots=True)
 class Act:
-    """One act. `key` is `<repair UID>/<step>/<attempt>`: the same key is the same act, however often it is sent."""
+    """One act. The same key is the same act, however often it is sent: `<repair UID>/<step>/<attempt>`, or with the
+    group's id in place of the UID where the act takes a whole domain down."""
 
     key: str
     action: str
     target: Target
     repair: str
     args: dict[str, str] = field(default_factory=dict)
+    owner: str = ""
+    """UID of the repair; "" = the first part of the key."""
+    members: tuple[str, ...] = ()
+    """All nodes that the act takes down, where that is more than the target."""
     timeout: float = 900.0
     """Seconds after which nobody waits for it any more."""
 

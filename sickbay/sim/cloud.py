@@ -37,6 +37,10 @@ CALLS = {
     "ResetGPU": "resetGPU",
     "RestartService": "restartService",
     "RestartDevicePlugin": "restartDevicePlugin",
+    "ResetFabric": "resetFabric",
+    "RecoverDomain": "recoverDomain",
+    "SetDeviceConfig": "setDeviceConfig",
+    "Custom": "custom",
     "Diagnose": "diagnose",
 }
 """The call a back-end gets for each remedy; also the words of `script[].call`."""
@@ -51,7 +55,15 @@ NOT_DESTRUCTIVE = ("diagnose", "contactSupport", "powerOn")
 ANSWER_SECONDS = 30.0
 """After which a caller gives up waiting for an answer that does not come."""
 
-DURATIONS = {"repairHardware": 4 * 3600.0, "replace": 600.0, "redeploy": 600.0, "resetGPU": 10.0, "diagnose": 60.0}
+DURATIONS = {
+    "repairHardware": 4 * 3600.0,
+    "replace": 600.0,
+    "redeploy": 600.0,
+    "resetGPU": 10.0,
+    "resetFabric": 120.0,
+    "recoverDomain": 300.0,
+    "diagnose": 60.0,
+}
 """Seconds that acts other than boots take; what is not named takes one second."""
 
 
@@ -170,6 +182,8 @@ class _Performance:
             "powerOff": self._machine.power_off,
             "powerOn": self._machine.power_on,
             "resetGPU": self._resets,
+            "resetFabric": lambda: self._resets_all((self._act.target.name,)),
+            "recoverDomain": lambda: self._resets_all(self._act.members or (self._act.target.name,)),
             "restartService": self._restarts,
             "restartDevicePlugin": self._machine.offer_all,
             "repairHardware": self._repairs,
@@ -203,6 +217,12 @@ class _Performance:
         for card in self._machine.gpus:
             if not wanted or card.uuid in wanted:
                 self._machine.reset_gpu(card.index)
+
+    def _resets_all(self, nodes: tuple[str, ...]) -> None:
+        """The fabric that joins them comes up anew, and every card on it."""
+        for machine in [m for name in nodes if (m := self._cloud.machines.get(name)) is not None]:
+            for card in machine.gpus:
+                machine.reset_gpu(card.index)
 
     def _restarts(self) -> None:
         self._machine.restart_service(self._act.args.get("service", "kubelet"))

@@ -8,6 +8,7 @@ itself. It is told of every write and every destructive act, and notes what brea
 * no return without a passed validation, except a person's cancel and the rollback before Repair
 * no disruption budget is broken; no pod is evicted outside a drain
 * no foreign cordon, taint, label or annotation is touched
+* an act on a whole domain finds every member of its group drained
 * at most one destructive act per attempt, none for a repair that has ended, none on another node of the same name
 * every open wait has a deadline
 * no job lands on a suspect (`jobinvariants`)
@@ -252,10 +253,15 @@ class Invariants:
         gate = planned.approval if planned is not None else None
         if gate is not None and gate.by != "Jobs":
             attempt = repair.status.current.attempt
-            if (uid, step, attempt) not in self._approved:
+            if (uid, step, attempt) not in self._approved and not self._approved_for_group(repair, step):
                 self._break(f"{repair.metadata.name}: {step} (attempt {attempt}) began without its own approval")
         if step in (Step.DRAIN, Step.REPAIR, Step.VALIDATE):
             self._parallel(repair)
+
+    def _approved_for_group(self, repair: NodeRepair, step: str) -> bool:
+        """One member is asked for all."""
+        members = {r.metadata.uid for r in self._repairs() if repair.spec.group.id and _same_group(r, repair)}
+        return any(uid in members and step == asked for uid, asked, _ in self._approved)
 
     def _as_before(self, repair: NodeRepair) -> None:
         """The repair is over and holds nothing: nothing of us may be left."""
@@ -291,7 +297,9 @@ class Invariants:
         self._acts[action.key] += 1
         if not action.key or self._acts[action.key] > 1:
             self._break(f"{what} came {self._acts[action.key]} times")
-        repair = self._repair_by_uid(action.key.partition("/")[0])
+        holder = action.key.partition("/")[0]
+        self._domain_act(what, [r for r in self._repairs() if r.spec.group.id == holder])
+        repair = self._repair_by_uid(holder)
         if repair is None:
             return
         if repair.status.phase in (*ENDED, Phase.CANCELLING):
@@ -299,6 +307,15 @@ class Invariants:
         node = self._world.store.find(NODES, action.node)
         if node is not None and node["metadata"]["uid"] != repair.spec.node.uid:
             self._break(f"{what}: the node is another one than the repair is for")
+
+    def _domain_act(self, what: str, members: list[NodeRepair]) -> None:
+        """An act on a whole domain finds every member out of service and drained."""
+        for repair in members:
+            node = self._world.store.find(NODES, repair.spec.node.name)
+            if repair.ended or node is None or node["metadata"]["uid"] != repair.spec.node.uid:
+                continue
+            if repair.status.phase == Phase.CANCELLING or not _emptied(repair):
+                self._break(f"{what}: member {repair.spec.node.name} is {repair.status.phase} and not drained for it")
 
     def _pod_act(self, action: Action) -> None:
         what = f"{action.kind} of pod {action.target} on {action.node}"
@@ -393,6 +410,15 @@ def _repairing(repair: NodeRepair) -> bool:
     action = ACTIONS.get(repair.status.current.action)
     running = repair.status.step(Step.REPAIR).state == StepState.RUNNING
     return running and action is not None and action.disruptive and not action.parks
+
+
+def _same_group(one: NodeRepair, other: NodeRepair) -> bool:
+    return one.spec.group.id == other.spec.group.id
+
+
+def _emptied(repair: NodeRepair) -> bool:
+    steps = [s.step for s in repair.spec.plan.steps if s.step in (Step.QUARANTINE, Step.DRAIN)]
+    return all(repair.status.step(step).state in (StepState.DONE, StepState.SKIPPED) for step in steps)
 
 
 def _validating(repair: NodeRepair) -> bool:

@@ -50,34 +50,34 @@ def waits_for(found: limits.Refusal | None) -> str:
     ],
 )
 def test_the_first_reason_is_the_one_to_read(given: dict[str, Any], word: str, kind: str) -> None:
-    assert waits_for(limits.refusal(moment(**given), repair(), node(), kind)) == word
+    assert waits_for(limits.refusal(moment(**given), repair(), [node()], kind)) == word
 
 
 @pytest.mark.case("N25")
 def test_validation_is_touched_by_neither_breaker_nor_storm() -> None:
-    assert limits.refusal(moment(status=OPEN, storms=STORM), repair(), node(), "Validate") is None
+    assert limits.refusal(moment(status=OPEN, storms=STORM), repair(), [node()], "Validate") is None
 
 
 def test_a_frozen_pool_starts_no_new_repair_but_goes_on_with_others() -> None:
     stuck = repair("r0", "NeedsHuman")
     frozen = moment(repairs=[stuck], freezeOnFailure=True)
-    found = limits.refusal(frozen, repair(), node(), "Unavailable")
+    found = limits.refusal(frozen, repair(), [node()], "Unavailable")
     assert found is not None
     assert "r0 needs people" in found.why
     begun = repair("r1", "WaitingSlot", Quarantine={"state": "Done", "started": rfc3339(at(0))})
-    assert limits.refusal(frozen, begun, node(), "Repair") is None
+    assert limits.refusal(frozen, begun, [node()], "Repair") is None
 
 
 def test_the_interval_is_kept_between_first_starts_only() -> None:
     last = repair("r0", "Running", Quarantine={"state": "Done", "started": rfc3339(at(500))})
     spaced = moment(repairs=[last], minInterval="5m")
-    found = limits.refusal(spaced, repair(), node(), "Unavailable")
+    found = limits.refusal(spaced, repair(), [node()], "Unavailable")
     assert found is not None
     assert "minInterval" in found.why
     begun = repair("r1", "WaitingSlot", Quarantine={"state": "Done", "started": rfc3339(at(0))})
-    assert limits.refusal(spaced, begun, node(), "Repair") is None
+    assert limits.refusal(spaced, begun, [node()], "Repair") is None
     earlier = repair("r0", "Running", Quarantine={"state": "Done", "started": rfc3339(at(299))})
-    assert limits.refusal(moment(repairs=[earlier], minInterval="5m"), repair(), node(), "Unavailable") is None
+    assert limits.refusal(moment(repairs=[earlier], minInterval="5m"), repair(), [node()], "Unavailable") is None
 
 
 @pytest.mark.parametrize(
@@ -94,4 +94,4 @@ def test_the_interval_is_kept_between_first_starts_only() -> None:
 def test_the_interlock_judges_mixed_units(size: int, spec: dict[str, Any], fits: bool) -> None:
     m = moment(size=size, **spec)
     assert limits.fits(m.view) is fits
-    assert (waits_for(limits.refusal(m, repair(), node(), "Unavailable")) == "Slot") is (not fits and size > 0)
+    assert (waits_for(limits.refusal(m, repair(), [node()], "Unavailable")) == "Slot") is (not fits and size > 0)

@@ -76,13 +76,13 @@ def test_a_node_is_out_of_service_for_any_reason(the_node, out):
 )
 def test_who_may_be_taken_out(out, slotted, admitted):
     taken = [slot(f"r-{n}", n) for n in slotted]
-    assert (slots.refusal(view(10, out, maxUnavailable=2, slots=taken), node("n1"), UNAVAILABLE) == "") is admitted
+    assert (slots.refusal(view(10, out, maxUnavailable=2, slots=taken), [node("n1")], UNAVAILABLE) == "") is admitted
 
 
 @pytest.mark.case("P092")
 def test_a_node_is_not_taken_out_while_others_are_down():
     """4 of 5 are ready, 90 % have to be: nothing more may go."""
-    assert slots.refusal(view(5, ["n2"], maxUnavailable="10%"), node("n3"), UNAVAILABLE) != ""
+    assert slots.refusal(view(5, ["n2"], maxUnavailable="10%"), [node("n3")], UNAVAILABLE) != ""
 
 
 @pytest.mark.parametrize("kind", [REPAIR, VALIDATE])
@@ -90,14 +90,14 @@ def test_work_is_limited_by_its_own_kind_alone(kind):
     setting = {REPAIR: "maxParallelRepairs", VALIDATE: "maxParallelValidations"}[kind]
     other = VALIDATE if kind == REPAIR else REPAIR
     full = view(slots=[slot(kind=kind)], **{setting: 1})
-    assert setting in slots.refusal(full, node("n9"), kind)
-    assert slots.refusal(view(slots=[slot(kind=other)], **{setting: 1}), node("n9"), kind) == ""
+    assert setting in slots.refusal(full, [node("n9")], kind)
+    assert slots.refusal(view(slots=[slot(kind=other)], **{setting: 1}), [node("n9")], kind) == ""
 
 
 def test_the_list_of_slots_of_a_pool_ends_where_its_schema_does():
     many = [slot(f"r{n}", f"n{n}", VALIDATE) for n in range(256)]
     full = view(10_000, slots=many, maxParallelValidations=5000, maxUnavailable=5000)
-    assert "256" in slots.refusal(full, node("n9"), UNAVAILABLE)
+    assert "256" in slots.refusal(full, [node("n9")], UNAVAILABLE)
 
 
 # --- what a repair wants
@@ -158,7 +158,7 @@ CORDONED = node("n1", unschedulable=True, annotations={"sickbay.dev/quarantine":
 )
 def test_which_slots_are_kept(kind, the_repair, the_node, now, kept):
     held = pool(slots=[slot(kind=kind)])
-    repairs = {"r1": the_repair} if the_repair is not None else {}
+    repairs = {"r1": [the_repair]} if the_repair is not None else {}
     nodes = {"n1": the_node} if the_node is not None else {}
     assert bool(slots.kept(held, repairs, nodes, at(now))) is kept
 
@@ -215,7 +215,7 @@ class Fleet:
     def start(self, name: str) -> None:
         if name in self.quarantining | self.real:
             return
-        if slots.refusal(self.pool_view(), node(name), UNAVAILABLE) == "":
+        if slots.refusal(self.pool_view(), [node(name)], UNAVAILABLE) == "":
             self.slots.append(slot(f"r-{name}", name, since=self.now))
             self.quarantining.add(name)
 
@@ -244,7 +244,7 @@ class Fleet:
     def prune(self) -> None:
         names = [f"n{i}" for i in range(self.size)]
         open_ = [n for n in names if n in self.quarantining]
-        repairs = {f"r-{n}": repair(f"r-{n}", phase="Running", uid=f"u-{n}", node_=n) for n in open_}
+        repairs = {f"r-{n}": [repair(f"r-{n}", phase="Running", uid=f"u-{n}", node_=n)] for n in open_}
         mark = '{{"uid":"u-{}"}}'
         nodes = {
             n: node(n, unschedulable=True, annotations={"sickbay.dev/quarantine": mark.format(n)})
