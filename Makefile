@@ -45,6 +45,7 @@ format: $(VENV)/.dev ## Put the code into its form
 
 controlplane: $(VENV)/.python ## Build the real control plane (needs Go; minutes the first time)
 	$(BIN)/python tests/controlplane/build.py
+	$(BIN)/python tests/controlplane/jobset.py
 
 docs: $(VENV)/.runtime ## Write what is generated: CRDs, docs/api.md, docs/defaults.md, docs/commands.md
 	$(BIN)/python -m sickbay.cli.generate

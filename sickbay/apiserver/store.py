@@ -62,6 +62,7 @@ class Store:
         self._history = history
         self._tables: dict[str, Table] = {}
         self._before: list[Hook] = []
+        self._validating: list[Hook] = []
         self._after: list[Hook] = []
         self.deletion = Deletion(self)
         self._journal = journal
@@ -88,6 +89,11 @@ class Store:
     def before_write(self, hook: Hook) -> None:
         """Call `hook` before each write is judged. It may write itself, or raise a StatusError to refuse."""
         self._before.append(hook)
+
+    def validate_update(self, hook: Hook) -> None:
+        """Call `hook` with an object as it was and as an update or patch would leave it, as a validating webhook is
+        called. It may raise a StatusError to refuse."""
+        self._validating.append(hook)
 
     def after_write(self, hook: Hook) -> None:
         """Call `hook` after each write, when watchers have been told."""
@@ -314,6 +320,8 @@ class Store:
             new = build()
         except Undecodable as error:
             raise (error.of_patch() if write.verb == "patch" else error) from None
+        for hook in self._validating:
+            hook(write.done(old, new))
         if dry_run:
             return new
         if new == old:

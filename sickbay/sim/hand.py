@@ -58,13 +58,29 @@ class Hand:
     def _patch(self, resource: str, name: str, patch: Any, kind: str, namespace: str, subresource: str) -> Obj:
         return self.store.patch(resource, name, patch, kind, namespace, subresource=subresource, caller=self.caller)
 
-    def delete(self, resource: str, name: str, namespace: str = "", uid: str = "", grace: int | None = None) -> None:
-        self.store.delete(resource, name, namespace, uid=uid, grace=grace, caller=self.caller)
+    def delete(
+        self,
+        resource: str,
+        name: str,
+        namespace: str = "",
+        uid: str = "",
+        grace: int | None = None,
+        propagation: str = "",
+    ) -> None:
+        self.store.delete(resource, name, namespace, uid=uid, grace=grace, propagation=propagation, caller=self.caller)
 
-    def discard(self, resource: str, name: str, namespace: str = "", uid: str = "", grace: int | None = None) -> None:
+    def discard(
+        self,
+        resource: str,
+        name: str,
+        namespace: str = "",
+        uid: str = "",
+        grace: int | None = None,
+        propagation: str = "",
+    ) -> None:
         """Delete; that it is gone already, or another object of that name, is fine too."""
         try:
-            self.delete(resource, name, namespace, uid, grace)
+            self.delete(resource, name, namespace, uid, grace, propagation)
         except Refused as error:
             if error.code not in (404, 409):
                 raise

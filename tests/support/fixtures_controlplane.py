@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
 import pytest
 
-from tests.controlplane import build
+from tests.controlplane import build, jobset
 from tests.support.controlplane import ControlPlane
 from tests.support.install import install
 
@@ -24,10 +24,16 @@ def control_plane_binaries() -> Path:
     return built_or_skipped(os.environ)
 
 
-def built_or_skipped(environment: Mapping[str, str]) -> Path:
+@pytest.fixture(scope="session")
+def jobset_binaries() -> Path:
+    """The folder with the JobSet controller and its manifests."""
+    return built_or_skipped(os.environ, jobset.build)
+
+
+def built_or_skipped(environment: Mapping[str, str], what: Callable[[Mapping[str, str]], Path] = build.build) -> Path:
     """The folder; otherwise skips the test, or fails it where the machine has no excuse."""
     try:
-        return build.build(environment)
+        return what(environment)
     except build.BuildError as problem:
         if environment.get("CI") == "true" and shutil.which("go", path=environment.get("PATH")):
             pytest.fail(f"control plane not built: {problem}", pytrace=False)

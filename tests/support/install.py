@@ -20,6 +20,7 @@ from tests.support.controlplane import ControlPlane
 DEPLOY = Path(__file__).resolve().parents[2] / "deploy"
 ROLES = ("rbac.yaml",)
 POLICIES = ("admission.yaml", "admission-stamp.yaml")
+DEFINITIONS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 SENTINEL = "sickbay-test-sentinel"
 POLL_SECONDS, POLLS = 0.1, 300
 
@@ -41,8 +42,23 @@ def apply_crds(control_plane: ControlPlane, *crds: dict[str, Any]) -> None:
 
 
 def wait_until_served(control_plane: ControlPlane) -> None:
-    """Return once the kinds of all CRDs are served."""
-    _kubectl(control_plane, "wait", "--for=condition=Established", "--timeout=30s", "crd", "--all")
+    """Return once the kinds of all CRDs are served. Raises RuntimeError, naming those that are not.
+
+    `kubectl wait` does not do: it gives up on a definition that has no conditions at all yet.
+    """
+    pause, waiting = threading.Event(), [""]
+    for _ in range(POLLS):
+        found = control_plane.admin().get(DEFINITIONS).json()["items"]
+        waiting = [crd["metadata"]["name"] for crd in found if not _is_served(crd)]
+        if not waiting:
+            return
+        pause.wait(POLL_SECONDS)
+    raise RuntimeError(f"not served after {POLLS * POLL_SECONDS:.0f} s: {', '.join(waiting)}")
+
+
+def _is_served(crd: dict[str, Any]) -> bool:
+    conditions = (crd.get("status") or {}).get("conditions") or ()
+    return any(c["type"] == "Established" and c["status"] == "True" for c in conditions)
 
 
 def install_crds(control_plane: ControlPlane) -> None:

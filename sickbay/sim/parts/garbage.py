@@ -1,7 +1,8 @@
 """Garbage collection of objects whose owners are gone, and of pods whose nodes are gone.
 
 After kubernetes/pkg/controller/garbagecollector and podgc. A dependent goes when none of its owners exists any more;
-an owner deleted in the foreground waits for the dependents that block it, one deleted as orphan cuts them loose.
+an owner deleted in the foreground waits for the dependents that block it, and those for theirs; one deleted as orphan
+cuts them loose.
 """
 
 from __future__ import annotations
@@ -81,14 +82,15 @@ class GarbageCollector(Part):
         uid: str,
     ) -> None:
         for where, dependent in dependents:
-            self._delete(where, dependent)
+            has_own = bool(self._dependents.get(dependent["metadata"]["uid"]))
+            self._delete(where, dependent, "Foreground" if has_own else "")
         left = [found for where, _ in dependents if (found := self.store.find(*where))]
         if not any(_blocks(dependent, uid) for dependent in left):
             self._unfinalize(place, finalizers, FOREGROUND)
 
-    def _delete(self, where: tuple[str, str, str], obj: Obj) -> None:
+    def _delete(self, where: tuple[str, str, str], obj: Obj, propagation: str = "") -> None:
         if not obj["metadata"].get("deletionTimestamp"):
-            self.hand.discard(*where, uid=obj["metadata"]["uid"])
+            self.hand.discard(*where, uid=obj["metadata"]["uid"], propagation=propagation)
 
     def _cut_loose(self, where: tuple[str, str, str], obj: Obj, uid: str) -> None:
         kept = [owner for owner in obj["metadata"]["ownerReferences"] if owner["uid"] != uid]

@@ -71,6 +71,7 @@ _SPEC = _object(
         "replicatedJobs": _keyed(_REPLICATED_JOB, "name"),
         "suspend": {"type": "boolean"},
         "managedBy": _WORD,
+        "ttlSecondsAfterFinished": _COUNT,
         "failurePolicy": _fixed(_FAILURE_POLICY),
         "successPolicy": _fixed(
             _object(

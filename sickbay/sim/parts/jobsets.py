@@ -1,30 +1,36 @@
 """The JobSet controller, after sigs.k8s.io/jobset v0.11 (pkg/controllers).
 
 replicatedJobs, failure and success policy, restarts by Recreate and BlockingRecreate, suspend and resume, the headless
-Service, and the labels and annotations that the real one sets on Jobs and pods. A restart raises `status.restarts`,
-deletes the child Jobs of before in the foreground, and makes new ones under the same names. Absent: startup order and
-dependencies, in-place restarts, exclusive placement, coordinator, TTL.
+Service, the TTL, and the labels and annotations that the real one sets on Jobs and pods. A restart raises
+`status.restarts`, deletes the child Jobs of before in the foreground, and makes new ones under the same names. It is
+held to the real one by tests/jobsets. Absent: startup order and dependencies, in-place restarts, exclusive placement,
+volume claims.
 """
 
 from __future__ import annotations
 
 import hashlib
+import itertools
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
 from sickbay.apiserver.errors import Obj
 from sickbay.apiserver.writes import Write
-from sickbay.clock import rfc3339
+from sickbay.clock import parse_time, rfc3339
 from sickbay.sim.hand import JOB_SETS, JOBS, SERVICES, condition_of, labels_of, with_condition
+from sickbay.sim.parts import jobset_admission
 from sickbay.sim.parts.base import Part
+from sickbay.sim.parts.disruption import controller_of
 from sickbay.sim.parts.owned import key_of_owner, reference_to
+from sickbay.sim.stage import Stage
 
 PREFIX = "jobset.sigs.k8s.io"
 RESTART_ATTEMPT = f"{PREFIX}/restart-attempt"
 REPLICATED_JOB = f"{PREFIX}/replicatedjob-name"
 MANAGER = "jobset.sigs.k8s.io/jobset-controller"
 """spec.managedBy of JobSets that this controller takes for its own."""
+ENDS = ("Completed", "Failed")
 
 
 @dataclass
@@ -48,6 +54,10 @@ class JobSets(Part):
     name = "jobset-controller"
     user = "system:serviceaccount:jobset-system:jobset-controller-manager"
 
+    def __init__(self, stage: Stage) -> None:
+        super().__init__(stage)
+        stage.store.validate_update(jobset_admission.refuse)
+
     def touched(self, write: Write) -> Iterable[str]:
         if write.resource == JOB_SETS:
             return (f"{write.namespace}/{write.name}",)
@@ -65,15 +75,29 @@ class JobSets(Part):
         children = self._children(job_set)
         status = dict(job_set.get("status") or {})
         status["replicatedJobsStatus"] = _counts(job_set, children)
-        self._reconcile(job_set, children, status)
-        if status != (job_set.get("status") or {}):
+        if _finished(job_set):
+            self._delete(children.active)
+            again = self._expire(job_set)
+        else:
+            self._reconcile(job_set, children, status)
+            again = None
+        if status != (job_set.get("status") or {}) and self.store.find(JOB_SETS, name, namespace):
             self.hand.merge(JOB_SETS, name, {"status": status}, namespace, "status")
+        return again
+
+    def _expire(self, job_set: Obj) -> float | None:
+        """Delete a finished JobSet when its time is over; the seconds until then."""
+        seconds, meta = job_set["spec"].get("ttlSecondsAfterFinished"), job_set["metadata"]
+        ended = next(c for type_ in ENDS if (c := condition_of(job_set, type_)).get("status") == "True")
+        if seconds is None:
+            return None
+        left = float(seconds) - (self.clock.now() - parse_time(ended["lastTransitionTime"])).total_seconds()
+        if left > 0:
+            return left
+        self.hand.discard(JOB_SETS, meta["name"], meta["namespace"], uid=meta["uid"], propagation="Foreground")
         return None
 
     def _reconcile(self, job_set: Obj, children: _Children, status: Obj) -> None:
-        if _finished(job_set):
-            self._delete(children.active)
-            return
         self._delete(children.previous)
         if children.failed:
             self._fail(job_set, children, status)
@@ -86,11 +110,11 @@ class JobSets(Part):
             self._suspend_or_resume(job_set, children, status)
 
     def _children(self, job_set: Obj) -> _Children:
-        """Like the real one it goes by the owner's name: children of a former JobSet of that name count too."""
+        """Its own, by its UID: children of a former JobSet of that name are none, though they hold their names."""
         meta, found = job_set["metadata"], _Children()
         restarts = (job_set.get("status") or {}).get("restarts", 0)
         for job in self.store.list(JOBS, meta["namespace"]):
-            if key_of_owner(job, "JobSet") != f"{meta['namespace']}/{meta['name']}":
+            if controller_of(job).get("uid") != meta["uid"]:
                 continue
             if int(labels_of(job).get(RESTART_ATTEMPT, "0")) < restarts:
                 found.previous.append(job)
@@ -211,7 +235,7 @@ class JobSets(Part):
 
 
 def _finished(job_set: Obj) -> bool:
-    return any(condition_of(job_set, type_).get("status") == "True" for type_ in ("Completed", "Failed"))
+    return any(condition_of(job_set, type_).get("status") == "True" for type_ in ENDS)
 
 
 def _failed_at(job: Obj) -> str:
@@ -303,19 +327,40 @@ def _marked(meta: Obj, marks: dict[str, str]) -> Obj:
 
 def _marks(job_set: Obj, replicated: Obj, index: int) -> dict[str, str]:
     meta, every = job_set["metadata"], job_set["spec"].get("replicatedJobs") or ()
-    before = 0
-    for other in every:
-        if other["name"] == replicated["name"]:
-            break
-        before += int(other.get("replicas", 1))
+    group = replicated.get("groupName", "default")
+    mates = [other for other in every if other.get("groupName", "default") == group]
     key = f"{meta['namespace']}/{_job_name(job_set, replicated, index)}"
-    return {
+    marks = {
         f"{PREFIX}/jobset-name": meta["name"],
+        f"{PREFIX}/jobset-uid": meta["uid"],
         REPLICATED_JOB: replicated["name"],
         RESTART_ATTEMPT: str((job_set.get("status") or {}).get("restarts", 0)),
         f"{PREFIX}/replicatedjob-replicas": str(replicated.get("replicas", 1)),
-        f"{PREFIX}/global-replicas": str(sum(int(other.get("replicas", 1)) for other in every)),
+        f"{PREFIX}/global-replicas": str(_replicas(every)),
         f"{PREFIX}/job-index": str(index),
-        f"{PREFIX}/job-global-index": str(before + index),
+        f"{PREFIX}/job-global-index": str(_before(every, replicated) + index),
         f"{PREFIX}/job-key": hashlib.sha1(key.encode(), usedforsecurity=False).hexdigest(),
+        f"{PREFIX}/group-name": group,
+        f"{PREFIX}/group-replicas": str(_replicas(mates)),
+        f"{PREFIX}/job-group-index": str(_before(mates, replicated) + index),
     }
+    coordinator = job_set["spec"].get("coordinator")
+    if coordinator:
+        marks[f"{PREFIX}/coordinator"] = _endpoint(job_set, coordinator)
+    return marks
+
+
+def _replicas(jobs: Iterable[Obj]) -> int:
+    return sum(int(job.get("replicas", 1)) for job in jobs)
+
+
+def _before(jobs: Iterable[Obj], replicated: Obj) -> int:
+    """Replicas of the replicatedJobs that stand before this one."""
+    return _replicas(itertools.takewhile(lambda job: job["name"] != replicated["name"], jobs))
+
+
+def _endpoint(job_set: Obj, coordinator: Obj) -> str:
+    name = job_set["metadata"]["name"]
+    job, pod = coordinator.get("jobIndex", 0), coordinator.get("podIndex", 0)
+    subdomain = (job_set["spec"].get("network") or {}).get("subdomain") or name
+    return f"{name}-{coordinator['replicatedJob']}-{job}-{pod}.{subdomain}"
