@@ -61,6 +61,7 @@ def test_policies_speak_of_the_service_accounts_there_are(policy: dict[str, Any]
 @pytest.mark.parametrize("policy", named(ALL_POLICIES))
 def test_keys_are_those_of_the_code(policy: dict[str, Any]) -> None:
     known = {names.QUARANTINE, names.INQUIRY, names.DEVICES, names.CHANGED_BY, names.ISOLATE, f"{names.GROUP}/"}
+    known |= {names.CHECKPOINT_REQUEST}
     spoken = {found for text in expressions(policy) for found in re.findall(r"['\"](sickbay\.dev/[\w-]*)", text)}
     assert spoken <= known
 

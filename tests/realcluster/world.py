@@ -25,6 +25,7 @@ from sickbay.kube import nodes as node_writes
 from sickbay.kube.client import Client
 from sickbay.providers.agent_tasks import AgentTasks
 from sickbay.providers.base import Provider
+from sickbay.recover.controller import RecoverController, RecoverOptions
 from sickbay.sim.cloud import Cloud, FakeProvider
 from sickbay.sim.journal import Journal
 from sickbay.sim.machine import Machine
@@ -76,8 +77,7 @@ class World(View):
         await self.admin.aclose()
         problems = [problem for process in self._processes for problem in process.problems]
         assert not problems, problems
-        asked = self.plane.audit_log()[self._audited :]
-        wrong = [e for e in asked if e.ours and e.user != _user(e.agent)]
+        wrong = [e for e in self.asked() if e.ours and e.user != _user(e.agent)]
         assert not wrong, wrong
 
     async def _remove_what_is_ours(self) -> None:
@@ -135,7 +135,7 @@ class World(View):
 
     def process(self, component: str) -> Process:
         """One more process of ours, not started yet."""
-        main = {"decide": self._decide, "execute": self._execute}[component]
+        main = {"decide": self._decide, "execute": self._execute, "recover": self._recover}[component]
         identity = f"{self.name}-{len(self._processes)}"
         made = Process(self.plane, component, identity, self.plane.controller_token, main)
         self._processes.append(made)
@@ -185,6 +185,10 @@ class World(View):
         options = ExecuteOptions(identity=identity, namespace=NAMESPACE, lease=QUICK)
         await ExecuteController(client, clock, randomness, providers, options).run()
 
+    async def _recover(self, client: Client, clock: SystemClock, randomness: Randomness, identity: str) -> None:
+        options = RecoverOptions(identity=identity, namespace=NAMESPACE, lease=QUICK)
+        await RecoverController(client, clock, randomness, options).run()
+
     # --- what happens
 
     async def fault(self, node: str, status: str = "True") -> None:
@@ -196,6 +200,12 @@ class World(View):
             condition = node_writes.condition(seen, kind, status, "Test", "by the test", now)
             if condition is not None:
                 await node_writes.set_conditions(agent, node, [condition], uid=seen.uid)
+
+    async def annotate(self, pod: dict[str, Any], key: str, value: str) -> None:
+        """The job writes on its own pod."""
+        meta = pod["metadata"]
+        patch = {"metadata": {"annotations": {key: value}}}
+        await self.admin.patch_merge(kinds.POD, meta["name"], patch, meta["namespace"])
 
     def cured_by_reboot(self, node: str) -> None:
         """From now on the fault is gone once the machine has booted, and the detector says so."""
@@ -244,9 +254,13 @@ class World(View):
 
     # --- what was done
 
+    def asked(self) -> list[Entry]:
+        """All that was recorded since this world began: everybody's writes, and each request of ours."""
+        return self.plane.audit_log()[self._audited :]
+
     def written(self) -> list[Entry]:
         """What anybody wrote to nodes, pods, Leases and our kinds since this world began."""
-        return [entry for entry in self.plane.audit_log()[self._audited :] if entry.write]
+        return [entry for entry in self.asked() if entry.write]
 
     def touched(self, node: str) -> list[Entry]:
         """Writes of our controllers to a Node that the server carried out."""
