@@ -14,10 +14,9 @@ from sickbay.apiserver.transport import InProcessTransport
 from sickbay.apiserver.writes import Caller
 from sickbay.clock import Clock, Randomness, SystemClock
 from sickbay.sim.fleet import PoolSpec
-from sickbay.sim.hand import PODS
 from sickbay.sim.machine import Machine
 from tests.support.controlplane import ControlPlane
-from tests.support.hollow import HollowKubelets
+from tests.support.hollow import PlaneKubelets
 from tests.support.simworld import running_world
 
 Obj = dict[str, Any]
@@ -37,7 +36,7 @@ _PATHS = {
 }
 _numbers = itertools.count(1)
 
-Exit = Callable[[Obj, int], Awaitable[None]]
+Exit = Callable[[Obj, int], None]
 
 
 class Refused(Exception):
@@ -88,9 +87,9 @@ class Cluster:
 
     # --- what happens
 
-    async def exit(self, pod: Obj, code: int) -> None:
+    def exit(self, pod: Obj, code: int) -> None:
         """The container of a running pod ends."""
-        await self._exit(pod, code)
+        self._exit(pod, code)
 
     # --- waiting
 
@@ -152,24 +151,20 @@ async def simulated_cluster() -> AsyncIterator[Cluster]:
     async with running_world(PoolSpec("sim", nodes=NODES)) as world:
         world.server.authenticator.add("admin", Caller("admin", ("system:masters",)))
 
-        async def exit_(pod: Obj, code: int) -> None:
-            meta = pod["metadata"]
-            world.kubelet.exit_pod(world.store.get(PODS, meta["name"], meta["namespace"]), code)
-
         transport, token = InProcessTransport(world.server), {"authorization": "Bearer admin"}
         async with httpx2.AsyncClient(transport=transport, base_url="http://ours", headers=token) as http:
-            yield Cluster(http, world.clock, "sim", "default", exit_)
+            yield Cluster(http, world.clock, "sim", "default", world.kubelet.exit_pod)
 
 
 @asynccontextmanager
 async def real_cluster(plane: ControlPlane) -> AsyncIterator[Cluster]:
     pool, clock, randomness = f"js{next(_numbers)}", SystemClock(), Randomness()
-    kubelets = HollowKubelets(plane, clock, randomness.fork())
+    kubelets = PlaneKubelets(plane, clock, randomness.fork())
     running = asyncio.create_task(kubelets.run())
     try:
         async with plane.http_client() as http:
             await http.post("/api/v1/namespaces", json={"metadata": {"name": pool}})
-            found = Cluster(http, clock, pool, pool, kubelets.exit)
+            found = Cluster(http, clock, pool, pool, kubelets.pods.exit_pod)
             await _join(http, kubelets, found, clock, randomness)
             yield found
             await http.delete(f"/api/v1/namespaces/{pool}")
@@ -180,11 +175,11 @@ async def real_cluster(plane: ControlPlane) -> AsyncIterator[Cluster]:
 
 
 async def _join(
-    http: httpx2.AsyncClient, kubelets: HollowKubelets, found: Cluster, clock: Clock, randomness: Randomness
+    http: httpx2.AsyncClient, kubelets: PlaneKubelets, found: Cluster, clock: Clock, randomness: Randomness
 ) -> None:
     for number in range(NODES):
         machine = Machine(f"{found.pool}-{number}", 8, clock, randomness.fork(), found.pool, 1.0)
-        await kubelets.join(machine, {"pool": found.pool})
+        kubelets.join(machine, {"pool": found.pool})
 
     async def ready() -> bool:
         nodes = (await http.get("/api/v1/nodes", params={"labelSelector": f"pool={found.pool}"})).json()["items"]

@@ -53,7 +53,7 @@ async def test_ranks_find_each_other_through_a_headless_service(cluster: Cluster
 async def test_it_is_complete_when_every_child_is(cluster: Cluster) -> None:
     await cluster.job_set("llm", spec(cluster, replicated("w", 2, 1)))
     pods = await cluster.runs("llm", 2)
-    await cluster.exit(pods["w-0-0"], 0)
+    cluster.exit(pods["w-0-0"], 0)
 
     async def one_is_done() -> bool:
         (status,) = (await cluster.get("JobSet", "llm"))["status"]["replicatedJobsStatus"]
@@ -61,7 +61,7 @@ async def test_it_is_complete_when_every_child_is(cluster: Cluster) -> None:
 
     await cluster.until(one_is_done, "one child has succeeded")
     assert not condition(await cluster.get("JobSet", "llm"), "Completed")
-    await cluster.exit(pods["w-1-0"], 0)
+    cluster.exit(pods["w-1-0"], 0)
     over = await cluster.condition("llm", "Completed")
     assert condition(over, "Completed")["reason"] == "AllJobsCompleted"
     assert over["status"]["terminalState"] == "Completed"
@@ -72,9 +72,10 @@ async def test_any_targeted_child_can_be_enough(cluster: Cluster) -> None:
     jobs = [replicated("w", 2, 1), replicated("driver", 1, 1)]
     await cluster.job_set("llm", spec(cluster, *jobs, successPolicy=policy))
     pods = await cluster.runs("llm", 3)
-    await cluster.exit(pods["driver-0-0"], 0)
+    cluster.exit(pods["driver-0-0"], 0)
     await cluster.condition("llm", "Completed")
-    await cluster.gone("Job", "llm-w-0")
+    for name in ("llm-w-0", "llm-w-1"):
+        await cluster.gone("Job", name)
     assert list(await cluster.children("Job", "llm")) == ["llm-driver-0"]
 
 
@@ -99,7 +100,7 @@ async def test_one_that_another_controller_manages_is_left_alone(cluster: Cluste
 async def test_a_finished_one_goes_when_its_time_is_over(cluster: Cluster) -> None:
     await cluster.job_set("llm", spec(cluster, replicated("w", 1, 1), ttlSecondsAfterFinished=2))
     pods = await cluster.runs("llm", 1)
-    await cluster.exit(pods["w-0-0"], 0)
+    cluster.exit(pods["w-0-0"], 0)
     await cluster.condition("llm", "Completed")
     await cluster.gone("JobSet", "llm")
     await cluster.gone("Job", "llm-w-0")
@@ -126,7 +127,7 @@ async def test_children_of_one_that_is_gone_are_none_of_its_successors(cluster: 
     await cluster.delete("llm", "Orphan")
     await cluster.gone("JobSet", "llm")
     again = await cluster.job_set("llm", spec(cluster, replicated("w", 1, 1)))
-    await cluster.exit(old, 1)
+    cluster.exit(old, 1)
     await cluster.quiet()
     after = await cluster.get("JobSet", "llm")
     assert not condition(after, "Failed"), "the failure of another one's child is not its own"

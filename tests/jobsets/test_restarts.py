@@ -14,7 +14,7 @@ async def fail_first_rank(cluster: Cluster, job_set: str, ranks: int) -> dict[st
     """One rank ends with an error; returns the UIDs of the child Jobs as they were."""
     running = await cluster.runs(job_set, ranks)
     before = await cluster.children("Job", job_set)
-    await cluster.exit(running["w-0-0"], 1)
+    cluster.exit(running["w-0-0"], 1)
     return {name: job["metadata"]["uid"] for name, job in before.items()}
 
 

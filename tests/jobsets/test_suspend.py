@@ -107,7 +107,7 @@ async def test_a_failure_and_a_suspension_at_once_leave_children_that_wait(clust
     await cluster.job_set("llm", spec(cluster, replicated("w", 2, 1), failurePolicy={"maxRestarts": 3}))
     pods = await cluster.runs("llm", 2)
     before = {job["metadata"]["uid"] for job in (await cluster.children("Job", "llm")).values()}
-    await cluster.exit(pods["w-0-0"], 1)
+    cluster.exit(pods["w-0-0"], 1)
     await cluster.change("llm", {"suspend": True})
 
     async def waits() -> bool:

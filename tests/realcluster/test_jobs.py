@@ -79,7 +79,7 @@ async def test_hardware_fails_and_the_gang_runs_again_before_its_node_is_back(
 
     world.on_pod.append(watch)
     await world.fault(sick)
-    await world.kubelets.exit(llm.on(sick), 134)
+    world.kubelets.pods.exit_pod(llm.on(sick), 134)
     record = await llm.recovered()
     assert cordoned == [True], "isolated first, then let go"
     assert sick not in llm.places()
@@ -102,7 +102,7 @@ async def test_a_transient_failure_is_restarted_in_place_and_touches_no_node(
 ) -> None:
     llm = await gang(kind, **({"failurePolicy": {"maxRestarts": 3}} if kind == JOB_SET else {}))
     uid, nodes = (await llm.object())["metadata"]["uid"], llm.places()
-    await world.kubelets.exit(llm.on(nodes[0]), 1, message="RuntimeError: Connection reset by peer")
+    world.kubelets.pods.exit_pod(llm.on(nodes[0]), 1, log="RuntimeError: Connection reset by peer")
     record = await llm.recovered()
     first = record.status.attempts[0]
     assert (first.verdict, first.action) == ("Transient", "RestartInPlace")
@@ -134,7 +134,7 @@ async def test_a_finished_job_is_made_again_under_its_name(world: World, gang: S
     """backoffLimit 0 leaves a Job that cannot be revived."""
     llm = await gang(JOB, backoffLimit=0)
     old = (await llm.object())["metadata"]["uid"]
-    await world.kubelets.exit(llm.on(llm.places()[0]), 1, message="Connection reset by peer")
+    world.kubelets.pods.exit_pod(llm.on(llm.places()[0]), 1, log="Connection reset by peer")
     record = await llm.recovered()
     again = await llm.object()
     assert again["metadata"]["uid"] != old
