@@ -28,6 +28,7 @@ from sickbay.api.words import (
     PodWhy,
     RepairVerdict,
     ReportState,
+    Stage,
     Step,
     StepState,
     Urgency,
@@ -215,6 +216,7 @@ class Current(Part):
     """The step at hand, and how its wait ends."""
 
     step: Annotated[str, says("Which of the five; empty = none yet", enum=[*Step, ""])] = ""
+    stage: Annotated[str, says("Its hooks run: before or after it; empty = the step itself", enum=[*Stage, ""])] = ""
     attempt: Annotated[Count, says("Number of the attempt, counted through the whole repair")] = 0
     action: Annotated[str, says("Repair: the act of this attempt", enum=[*Action, ""])] = ""
     args: Annotated[Nullable[dict[str, Line]], says("Repair: what the act needs to know", maxProperties=16)] = {}
@@ -282,6 +284,20 @@ class Report(Part):
     pods: Annotated[Nullable[list[BlockingPod]], says("Pods still on the node", maxItems=32)] = []
 
 
+class HookReport(Part):
+    """execute's report on one run of a hook."""
+
+    name: Annotated[Word, says("Name of the hook", required=True, minLength=1)] = ""
+    stage: Annotated[str, says("Whether it runs before or after the step", enum=[*Stage, ""])] = ""
+    attempt: Annotated[Count, says("Attempt of the step")] = 0
+    plan_generation: Annotated[Count, says("Generation of the plan it follows")] = 0
+    state: Annotated[str, says("How far it is", enum=[*ReportState, ""])] = ""
+    started: Annotated[Time | None, says("When it began")] = None
+    ended: Annotated[Time | None, says("When it ended")] = None
+    job: Annotated[Name, says("Name of the Job, for one that runs a Job")] = ""
+    message: Annotated[Line, says("What came of it; the endpoint's answer")] = ""
+
+
 class StepStatus(Part):
     """One step: decide writes `state` and what surrounds it, execute `report`."""
 
@@ -293,6 +309,8 @@ class StepStatus(Part):
     approved_by: Annotated[Line, says("Who opened it, where the stamping policy tells; otherwise unknown")] = ""
     attempts: Annotated[Nullable[list[Attempt]], says("Its attempts", maxItems=16)] = []
     report: Annotated[Nullable[Report], says("execute's report")] = msgspec.field(default_factory=Report)
+    hooks: Annotated[Nullable[list[HookReport]], says("execute's reports on the step's hooks", maxItems=32)] = []
+    hooks_waived: Annotated[Count, says("Attempt whose failed hooks a person has waived; 0 = none")] = 0
 
 
 class RepairTaint(Part):

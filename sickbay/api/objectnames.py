@@ -37,6 +37,16 @@ def act_key(repair_uid: str, step: str, attempt: int) -> str:
     return f"{repair_uid}/{step}/{attempt}"
 
 
+def hook_key(repair_uid: str, step: str, attempt: int, stage: str, hook: str) -> str:
+    """Idempotency key of one run of a hook."""
+    return f"{act_key(repair_uid, step, attempt)}/{stage}/{hook}"
+
+
+def hook_job_name(key: str) -> str:
+    """Name of the Job of one run of a hook, made from its key: a second one of that run collides."""
+    return f"sickbay-hook-{hashlib.sha256(key.encode()).hexdigest()[:20]}"
+
+
 def job_recovery_name(kind: str, job: str) -> str:
     """Name of a job's JobRecovery: `<kind in lower case>-<job name>`."""
     return fit(f"{kind.lower()}-{job}", SUBDOMAIN_MAX)

@@ -200,6 +200,14 @@ class Needs(StrEnum):
     GROUP_CANNOT_FIT = "GroupCannotFit"
     UNKNOWN_RESULT = "UnknownResult"
     CONTACT_SUPPORT = "ContactSupport"
+    HOOK_FAILED = "HookFailed"
+
+
+class Stage(StrEnum):
+    """What of a running step is under way beside the step itself."""
+
+    BEFORE = "Before"
+    AFTER = "After"
 
 
 class WaitsFor(StrEnum):
@@ -216,6 +224,7 @@ class WaitsFor(StrEnum):
     PODS = "Pods"
     CHECKS = "Checks"
     PEOPLE = "People"
+    HOOK = "Hook"
 
 
 class StepState(StrEnum):

@@ -5,7 +5,8 @@ from __future__ import annotations
 import asyncio
 import os
 import socket
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 import click
 import httpx2
@@ -17,6 +18,8 @@ from sickbay.clock import Clock, Randomness, SystemClock
 from sickbay.decide.controller import DecideController, DecideOptions
 from sickbay.execute.controller import ExecuteController, ExecuteOptions
 from sickbay.execute.governor import Limits
+from sickbay.execute.hooks.endpoints import Endpoint, EndpointError
+from sickbay.execute.hooks.endpoints import read as read_endpoints
 from sickbay.kube.client import Client
 from sickbay.kube.metrics import KubeMetrics
 from sickbay.notify.channels import Webhook
@@ -41,6 +44,8 @@ class Settings:
     listen: str
     webhooks: tuple[tuple[str, str], ...] = ()
     """Name and URL of each webhook."""
+    hooks: Mapping[str, Endpoint] = field(default_factory=dict)
+    """Endpoints that hooks of rules may call."""
 
 
 def _webhooks(_: click.Context, __: click.Parameter, values: tuple[str, ...]) -> tuple[tuple[str, str], ...]:
@@ -63,6 +68,15 @@ def _prefixes(_: click.Context, __: click.Parameter, values: tuple[str, ...]) ->
     return found
 
 
+def _endpoints(_: click.Context, __: click.Parameter, value: str | None) -> Mapping[str, Endpoint]:
+    if value is None:
+        return {}
+    try:
+        return read_endpoints(value)
+    except EndpointError as error:
+        raise click.BadParameter(str(error)) from None
+
+
 @click.command(name="controller")
 @click.option("--kubeconfig", default="", help="Default: $KUBECONFIG, the service account, ~/.kube/config.")
 @click.option("--context", default="", help="Context of the kubeconfig; default: its current one.")
@@ -82,11 +96,16 @@ def _prefixes(_: click.Context, __: click.Parameter, values: tuple[str, ...]) ->
     "--webhook", "webhooks", multiple=True, callback=_webhooks, metavar="NAME=URL",
     help="Where messages to people go; a secret to sign them with is read from SICKBAY_WEBHOOK_SECRET_<NAME>.",
 )  # fmt: skip
+@click.option(
+    "--hook-endpoints", "hooks", default=None, callback=_endpoints, metavar="FILE",
+    help="The endpoints that hooks of rules may call, with what requests to them are signed with.",
+)  # fmt: skip
 @click.option("--listen", default="127.0.0.1:8080", show_default=True, help="Address of /healthz, /readyz, /metrics.")
 @click.option("--log-level", type=click.Choice(list(LEVELS)), default="info", show_default=True)
 def controller(
     kubeconfig: str, context: str, namespace: str, components: tuple[str, ...], prefixes: dict[str, str],
     max_acts_10m: int, max_acts_1h: int, listen: str, webhooks: tuple[tuple[str, str], ...], log_level: str,
+    hooks: Mapping[str, Endpoint],
 ) -> None:  # fmt: skip
     """Decide which nodes are repaired, and repair them.
 
@@ -95,7 +114,7 @@ def controller(
     configure_logs(log_level)
     governor = Limits(max_acts_10m, max_acts_1h)
     chosen = components or COMPONENTS
-    run_until_signal(run(Settings(kubeconfig, context, namespace, chosen, prefixes, governor, listen, webhooks)))
+    run_until_signal(run(Settings(kubeconfig, context, namespace, chosen, prefixes, governor, listen, webhooks, hooks)))
 
 
 async def run(settings: Settings) -> None:
@@ -137,9 +156,8 @@ def _build(
         noted = NotifyOptions(identity, settings.namespace)
         return NotifyController(client, clock, randomness, _channels(settings, clock, randomness), noted, registry)
     providers: dict[str, Provider] = {"agent": AgentTasks(client, clock)}
-    return ExecuteController(
-        client, clock, randomness, providers, ExecuteOptions(identity, settings.namespace, settings.governor)
-    )
+    chosen = ExecuteOptions(identity, settings.namespace, settings.governor, hooks=settings.hooks)
+    return ExecuteController(client, clock, randomness, providers, chosen)
 
 
 def _channels(settings: Settings, clock: Clock, randomness: Randomness) -> list[Webhook]:

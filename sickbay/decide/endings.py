@@ -40,6 +40,7 @@ def end(work: Work, outcome: Outcome, message: str) -> Work:
         _keep_boot(work)
     status.phase, status.outcome, status.message = PHASE_OF[outcome], outcome, message
     status.needs = ""
+    status.current.stage = ""
     status.ended_at = rfc3339(work.now)
     status.current.waits_for = status.current.on_deadline = ""
     status.current.deadline = None
@@ -82,7 +83,7 @@ def start_rollback(work: Work, message: str) -> None:
     current, state = work.current, work.state(Step.UNQUARANTINE)
     current.step = Step.UNQUARANTINE
     current.attempt += 1
-    current.action, current.args = "", {}
+    current.action, current.args, current.stage = "", {}, ""
     current.since = rfc3339(work.now)
     state.state, state.started = StepState.RUNNING, rfc3339(work.now)
     work.wait(Phase.CANCELLING, "", message, "Retry", work.now + ROLLBACK_PATIENCE)

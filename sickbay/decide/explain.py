@@ -138,6 +138,8 @@ def next_command(repair: NodeRepair) -> str:
     gated = status.current.waits_for == WaitsFor.APPROVAL or status.needs == Needs.APPROVAL_TIMEOUT
     if gated:
         return f"sickbay approve {node} {status.current.step}"
+    if status.needs == Needs.HOOK_FAILED:
+        return f"sickbay resolve {node} --outcome GoOn"
     if status.phase == Phase.NEEDS_HUMAN:
         return f"sickbay resolve {node} --outcome Repaired"
     if status.phase == Phase.PARKED:

@@ -49,7 +49,7 @@ def thaw(work: Work) -> None:
     if phase == Phase.NEEDS_HUMAN:
         work.current.waits_for = WaitsFor.PEOPLE
     elif phase in (Phase.RUNNING, Phase.PARKED) and work.is_state(step, StepState.RUNNING):
-        work.current.waits_for = waits_for(step)
+        work.current.waits_for = WaitsFor.HOOK if work.current.stage else waits_for(step)
     else:
         work.current.waits_for = ""
 

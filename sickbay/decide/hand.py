@@ -7,7 +7,7 @@ import msgspec
 from sickbay.api import names
 from sickbay.api.core import Node
 from sickbay.api.node_repair import NodeRepair
-from sickbay.api.words import StepState
+from sickbay.api.words import Stage, Step, StepState
 
 
 class Mark(msgspec.Struct, kw_only=True, rename={"node_uid": "nodeUID"}):
@@ -55,17 +55,27 @@ def untouched(repair: NodeRepair) -> bool:
     return not any(step.attempts or step.started for step in repair.status.steps.values())
 
 
+def _marks_stand(repair: NodeRepair) -> bool:
+    """Quarantine is over, but for its hooks, and of Unquarantine at most the hooks before it have begun."""
+    steps, current = repair.status.steps, repair.status.current
+    quarantine, back = steps.get("Quarantine"), steps.get("Unquarantine")
+    if quarantine is None:
+        return False
+    if current.step == Step.QUARANTINE and current.stage == Stage.AFTER:
+        return quarantine.state == StepState.RUNNING
+    if quarantine.state != StepState.DONE:
+        return False
+    only_hooks = current.step == Step.UNQUARANTINE and current.stage == Stage.BEFORE
+    return back is None or only_hooks or back.state not in (StepState.RUNNING, StepState.DONE)
+
+
 def persons_hand(repair: NodeRepair, node: Node) -> str:
     """What a person has done to a node we hold, in words; "" when our marks stand as we left them.
 
     Judged only between the end of Quarantine and the start of Unquarantine, where the marks are known to be ours to
     hold. Without the stamping admission policy every other hand counts as a person's.
     """
-    steps = repair.status.steps
-    quarantine, back = steps.get("Quarantine"), steps.get("Unquarantine")
-    if quarantine is None or quarantine.state != StepState.DONE:
-        return ""
-    if back is not None and back.state in (StepState.RUNNING, StepState.DONE):
+    if not _marks_stand(repair):
         return ""
     if not node.unschedulable:
         return "the node was uncordoned"

@@ -10,12 +10,15 @@ import msgspec
 
 from sickbay.api import names
 from sickbay.api.node_repair import NodeRepair
-from sickbay.api.words import Outcome, Step, StepState
+from sickbay.api.words import Needs, Outcome, Step, StepState
 from sickbay.clock import parse_time
-from sickbay.decide import gate
+from sickbay.decide import gate, stages
 from sickbay.decide.endings import cancel, end
 from sickbay.decide.hand import holds_node
 from sickbay.decide.work import Work
+
+GO_ON = "GoOn"
+"""No outcome, but a word beside them: the step goes on although a hook of it has failed."""
 
 
 class Word(msgspec.Struct, kw_only=True):
@@ -50,6 +53,8 @@ def follow(work: Work) -> bool:
         cancel(work, Outcome.CANCELLED_BY_PERSON, message)
     elif word.outcome == Outcome.LEFT_QUARANTINED and holds_node(work.repair):
         end(work, Outcome.LEFT_QUARANTINED, message)
+    elif word.outcome == GO_ON and work.status.needs == Needs.HOOK_FAILED:
+        stages.waive(work)
     elif word.outcome == Outcome.REPAIRED:
         _repaired(work, message)
     else:

@@ -8,9 +8,9 @@ import msgspec
 
 from sickbay.api import names
 from sickbay.api.node_repair import Attempt, RepairFault
-from sickbay.api.words import DrainTimeout, Needs, Outcome, Phase, ReportState, Step, StepState, WaitsFor
+from sickbay.api.words import DrainTimeout, Needs, Outcome, Phase, ReportState, Stage, Step, StepState, WaitsFor
 from sickbay.clock import rfc3339
-from sickbay.decide import entering, faultstate, gate, group, starting
+from sickbay.decide import entering, faultstate, gate, group, stages, starting
 from sickbay.decide.arbitration import strength
 from sickbay.decide.endings import cancel, withdraw
 from sickbay.decide.hand import marked
@@ -26,6 +26,12 @@ STARTS = (Step.QUARANTINE, Step.DRAIN, Step.REPAIR)
 
 def watch(work: Work) -> None:
     """Follow the running step to its end."""
+    if work.current.stage:
+        after = work.current.stage == Stage.AFTER
+        if not _staged(work):
+            return None
+        if after:
+            return _done(work, hooks_over=True)
     report, step = work.report(), work.current.step
     if report is not None and report.state == ReportState.DONE and _visible(work):
         return _done(work)
@@ -49,6 +55,24 @@ def watch(work: Work) -> None:
         return _late(work)
     work.wake(due)
     return None
+
+
+def _staged(work: Work) -> bool:
+    """Follow the hooks around the step. True when the step itself is to be looked at again."""
+    if stages.needless(work):
+        entering.leave(work)
+        return False
+    before = work.current.stage == Stage.BEFORE
+    if before and work.current.step in STARTS and entering.stopped_by_hold(work):
+        stages.back(work)
+        entering.held(work)
+        return False
+    if not stages.watch(work):
+        return False
+    if before:
+        work.state(work.current.step).started = rfc3339(work.now)
+        starting.run(work)
+    return True
 
 
 def _visible(work: Work) -> bool:
@@ -114,8 +138,10 @@ def _since_act(work: Work, fault: RepairFault) -> bool:
     return seen > work.moment(last.ended) or (in_new_boot and seen > work.moment(last.started))
 
 
-def _done(work: Work) -> None:
+def _done(work: Work, hooks_over: bool = False) -> None:
     current, state = work.current, work.state(work.current.step)
+    if not hooks_over and stages.begins(work, Stage.AFTER):
+        return
     work.close_attempt(StepState.DONE)
     state.state, state.finished = StepState.DONE, rfc3339(work.now)
     work.note(names.step_reason(current.step, StepState.DONE), _told(work) or f"{current.step} is done")

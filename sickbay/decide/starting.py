@@ -6,8 +6,9 @@ from datetime import timedelta
 
 from sickbay.api.actions import ACTIONS
 from sickbay.api.duration import parse_duration
-from sickbay.api.words import Phase, Step, StepState, WaitsFor
+from sickbay.api.words import Phase, Stage, Step, StepState, WaitsFor
 from sickbay.clock import rfc3339
+from sickbay.decide import stages
 from sickbay.decide.plan import validation_times
 from sickbay.decide.work import Work
 
@@ -22,7 +23,8 @@ def start(work: Work) -> None:
     current.since = rfc3339(work.now)
     if current.step == Step.VALIDATE:
         current.args = _validation(work)
-    run(work)
+    if not stages.begins(work, Stage.BEFORE):
+        run(work)
 
 
 def run(work: Work) -> None:

@@ -24,6 +24,9 @@ from sickbay.execute import guard
 from sickbay.execute.attempt import is_final
 from sickbay.execute.backends import Backends
 from sickbay.execute.governor import Governor, Limits
+from sickbay.execute.hooks.call import Caller, Transports, over_tls
+from sickbay.execute.hooks.endpoints import Endpoint
+from sickbay.execute.hooks.runner import Outside
 from sickbay.execute.pace import PER_MINUTE, Pace
 from sickbay.execute.shift import Shift, Tools
 from sickbay.kube import errors
@@ -54,6 +57,10 @@ class ExecuteOptions:
     """Where the Lease lives."""
     governor: Limits = field(default_factory=Limits)
     evictions_per_minute: int = PER_MINUTE
+    hooks: Mapping[str, Endpoint] = field(default_factory=dict)
+    """Endpoints that hooks of rules may call, by name."""
+    hook_transports: Transports = over_tls
+    """How an endpoint is reached."""
     resync: float = 300.0
     lease: LeaseTimes = field(default_factory=LeaseTimes)
 
@@ -102,6 +109,8 @@ class ExecuteController:
             repairs=informer(kinds.NODE_REPAIR, indexes={"node": lambda repair: [repair.spec.node.name]}),
             pools=informer(kinds.REPAIR_POOL),
             holds=informer(kinds.HOLD),
+            hooks=Outside(self._options.hooks, self._options.namespace),
+            caller=Caller(self._clock, self._options.hook_transports),
             recoveries=self._recoveries.get,
         )
 
@@ -184,7 +193,7 @@ class ExecuteController:
 
     async def _reconcile(self, name: str) -> float | None:
         repair = self._tools.repairs.get(name)
-        if repair is None or self._shift is None or not guard.in_work(repair) or is_final(repair):
+        if repair is None or self._shift is None or not guard.in_work(repair) or _settled(repair):
             return None
         try:
             return await self._shift.carry_on(repair)
@@ -200,11 +209,16 @@ class ExecuteController:
         self._tools.nodes.observe_write(await self._client.get(kinds.NODE, repair.spec.node.name))
 
 
+def _settled(repair: NodeRepair) -> bool:
+    """Nothing is left to do for the current attempt, nor for what runs around it."""
+    return is_final(repair) and not repair.status.current.stage
+
+
 def _asks(repair: NodeRepair) -> tuple[object, ...]:
     """What the record asks for; a report of our own changes nothing in it."""
     current = repair.status.current
     proven = [fault.cleared_at for fault in repair.spec.faults] if current.step == Step.VALIDATE else []
-    what = current.step, current.attempt, current.waits_for, repair.status.phase, guard.in_work(repair)
+    what = current.step, current.stage, current.attempt, current.waits_for, repair.status.phase, guard.in_work(repair)
     return *what, repair.spec.plan.generation, proven
 
 

@@ -60,7 +60,11 @@ def same_attempt(known: NodeRepair, fresh: NodeRepair) -> None:
 def asks_for_the_same(known: NodeRepair, fresh: NodeRepair) -> bool:
     """True when the fresh record asks for the attempt that is known."""
     now, then = fresh.status.current, known.status.current
-    same = fresh.metadata.uid == known.metadata.uid and (now.step, now.attempt) == (then.step, then.attempt)
+    same = fresh.metadata.uid == known.metadata.uid and (now.step, now.stage, now.attempt) == (
+        then.step,
+        then.stage,
+        then.attempt,
+    )
     return same and in_work(fresh) and fresh.spec.plan.generation == known.spec.plan.generation
 
 

@@ -8,13 +8,14 @@ a former term knew is taken for true.
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Protocol
 
 import structlog
 
 from sickbay.api.core import Node, ObjectReference
 from sickbay.api.hold import Hold
+from sickbay.api.hooks import FINAL
 from sickbay.api.node_repair import NodeRepair, RepairNode
 from sickbay.api.repair_pool import RepairPool
 from sickbay.api.words import Step, StepState
@@ -26,6 +27,8 @@ from sickbay.execute.backends import Backends
 from sickbay.execute.claim import Claim, Claims, LaterTerm
 from sickbay.execute.drain import Drain
 from sickbay.execute.governor import Governor
+from sickbay.execute.hooks.call import Caller
+from sickbay.execute.hooks.runner import Hooks, Outside
 from sickbay.execute.offers import Recoveries
 from sickbay.execute.owners import Owners
 from sickbay.execute.pace import Pace
@@ -60,6 +63,10 @@ class Tools:
     repairs: Informer[NodeRepair]
     pools: Informer[RepairPool]
     holds: Informer[Hold]
+    hooks: Outside = field(default_factory=Outside)
+    """Where the hooks of rules lead."""
+    caller: Caller | None = None
+    """Calls their endpoints; None = over the network."""
     recoveries: Recoveries = lambda _name, _namespace: None
     """What the job loop says of the jobs whose pods are drained."""
 
@@ -81,6 +88,9 @@ class Shift:
         known = Known(tools.holds.all, self._pool_names, observe)
         self._permits = Permits(client, clock, self._check, self._owners, known)
         self._claims = Claims(client, leadership.term, self._check, tools.repairs.observe_write)
+        self._hooks = Hooks(
+            client, clock, tools.hooks, tools.caller or Caller(clock), self._check, tools.repairs.observe_write
+        )
         self._drain = Drain(client, clock, tools.pace, observe, tools.recoveries)
         self._repair = Repair(client, clock, tools.backends, tools.governor, observe)
         self._steps: dict[str, StepRunner] = {
@@ -118,6 +128,10 @@ class Shift:
         return None
 
     async def _look(self, repair: NodeRepair, node: Node) -> float | None:
+        if _has_open_hooks(repair):
+            repair = await self._hooks.tidy(repair)
+        if repair.status.current.stage:
+            return await self._run_hooks(repair, node)
         if is_final(repair):
             return None
         claimed = await self._claim(repair, node)
@@ -143,6 +157,14 @@ class Shift:
             return None
         await self._owners.keep(look.node)
         return progress.again
+
+    async def _run_hooks(self, repair: NodeRepair, node: Node) -> float | None:
+        """What runs before or after the step: under a permit, like the step itself."""
+        permit = await self._permits.ask(repair, node)
+        self._permits.forget(repair.metadata.uid)  # what is written next makes it old
+        again = await self._hooks.look(permit.repair)
+        await self._owners.keep(node)
+        return again
 
     async def _claim(self, repair: NodeRepair, node: Node) -> Claim:
         """A fresh claim needs a permit: what is not claimed yet, a Hold of any level may stop."""
@@ -190,6 +212,10 @@ class Shift:
     def _tell(self, node: Node | RepairNode, told: Told) -> None:
         regarding = ObjectReference(api_version="v1", kind="Node", name=node.name, uid=node.uid)
         self._tools.recorder.event(regarding, WARNING if told.warning else NORMAL, told.reason, told.message)
+
+
+def _has_open_hooks(repair: NodeRepair) -> bool:
+    return any(hook.state not in FINAL for status in repair.status.steps.values() for hook in status.hooks)
 
 
 def _will_return(repair: NodeRepair) -> bool:

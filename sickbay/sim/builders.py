@@ -36,9 +36,11 @@ async def decide(running: Running, outside: Outside) -> None:
 async def execute(running: Running, outside: Outside) -> None:
     from sickbay.execute.controller import ExecuteController, ExecuteOptions
     from sickbay.execute.governor import Limits
+    from sickbay.sim.endpoints import endpoints, transport
 
     governor = Limits() if outside.settings.governor else Limits(0, 0)
-    chosen = {"governor": governor, **_chosen(ExecuteOptions, "execute", outside)}
+    hooks = {"hooks": endpoints(), "hook_transports": transport}
+    chosen = {"governor": governor, **hooks, **_chosen(ExecuteOptions, "execute", outside)}
     options = ExecuteOptions(identity=running.identity, namespace=NAMESPACE, **chosen)
     providers = outside.providers(running)
     await ExecuteController(running.client, running.clock, running.randomness, providers, options).run()

@@ -21,6 +21,9 @@ from sickbay.clock import Randomness, rfc3339
 from sickbay.execute.backends import Backends
 from sickbay.execute.controller import ExecuteOptions
 from sickbay.execute.governor import Governor, Limits
+from sickbay.execute.hooks.call import Caller
+from sickbay.execute.hooks.endpoints import Endpoint
+from sickbay.execute.hooks.runner import Outside
 from sickbay.execute.pace import Pace
 from sickbay.execute.shift import Shift, Tools
 from sickbay.kube.client import Client
@@ -136,6 +139,8 @@ class Bench:
         self.wire = Wire(InProcessTransport(self.server))
         self.governor = Governor(self.clock, Limits())
         self.pace = Pace(self.clock, 0)
+        self.endpoints: dict[str, Endpoint] = {}
+        self.outside: httpx2.AsyncBaseTransport = httpx2.MockTransport(lambda request: httpx2.Response(500))
         self.terms: list[Term] = []
         self.add_node(**node)
 
@@ -261,6 +266,8 @@ class Driven:
             repairs=informer(kinds.NODE_REPAIR, indexes={"node": lambda repair: [repair.spec.node.name]}),
             pools=informer(kinds.REPAIR_POOL),
             holds=informer(kinds.HOLD),
+            hooks=Outside(bench.endpoints),
+            caller=Caller(clock, lambda endpoint: bench.outside),
         )
         self.shift = Shift(self.tools, term)
 

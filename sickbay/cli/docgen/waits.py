@@ -153,6 +153,16 @@ SAMPLES = (
         running=True,
     ),
     Sample(
+        WaitsFor.HOOK,
+        "A hook of the rule runs before or after the step (`docs/rules.md`).",
+        Phase.RUNNING,
+        "Drain",
+        "snapshot runs before Drain",
+        "2027-03-01T08:11:00Z",
+        "Escalate",
+        running=True,
+    ),
+    Sample(
         WaitsFor.CHECKS,
         "Validate runs: the node has to be well, and to stay so for the soak.",
         Phase.RUNNING,

@@ -21,11 +21,12 @@ from sickbay.cli.ops.cluster import connection
 from sickbay.cli.ops.view import ClusterView
 from sickbay.clock import Randomness, SystemClock, rfc3339
 from sickbay.decide.approval import Inquiry, read_inquiry
+from sickbay.decide.resolve import GO_ON
 from sickbay.kube.client import Client
 from sickbay.kube.events import NORMAL, EventRecorder, reference
 from sickbay.kube.nodes import label_ops, patch_node
 
-RESOLUTIONS = (Outcome.REPAIRED, Outcome.CANCELLED_BY_PERSON, Outcome.LEFT_QUARANTINED)
+RESOLUTIONS = (Outcome.REPAIRED, Outcome.CANCELLED_BY_PERSON, Outcome.LEFT_QUARANTINED, GO_ON)
 
 
 def _answer(value: str, node: str, step: str, reason: str, call: Callable[..., Any]) -> None:
@@ -209,8 +210,9 @@ def validate(node: str, reason: str, call: Callable[..., Any]) -> None:
 def resolve(node: str, outcome: str, reason: str, call: Callable[..., Any]) -> None:
     """Say how the incident on NODE came out, so that it can go on or end.
 
-    Repaired: the node is validated and returned. CancelledByPerson: everything is given back now. LeftQuarantined: the
-    record ends, the node stays out. After an end it takes back what is remembered of a cancel or a denial.
+    Repaired: the node is validated and returned. GoOn: the step goes on although a hook of it has failed.
+    CancelledByPerson: everything is given back now. LeftQuarantined: the record ends, the node stays out. After an end
+    it takes back what is remembered of a cancel or a denial.
 
     Example: sickbay resolve gpu-node-17 --outcome Repaired --reason "card replaced, ticket 4711"
     """
