@@ -24,7 +24,7 @@ $(VENV)/.dev: $(VENV)/.runtime requirements/dev.txt
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements/dev.txt
 	@touch $@
 
-demo: $(VENV)/.runtime ## The main job, on simulated machines: one fault goes all the way round
+demo: $(VENV)/.runtime ## Both loops on simulated machines, in less than a minute
 	$(BIN)/python -m sickbay demo $(DEMO)
 
 test: $(VENV)/.dev ## All tests, with the real control plane where Go is present

@@ -1,4 +1,4 @@
-"""`sickbay demo`: the main job in about a minute, without a cluster."""
+"""`sickbay demo`: both loops in under a minute, without a cluster."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from rich.live import Live
 from sickbay.apiserver.serve import CannotServe
 from sickbay.cli.process import configure_logs
 from sickbay.sim.demo import screen, tell
+from sickbay.sim.demo.record import Record
 from sickbay.sim.paced import PacedLoop
 
 WIDTH = 120
@@ -26,9 +27,9 @@ WIDTH = 120
 @click.option("--plain", is_flag=True, help="Plain lines also in a terminal.")
 @click.option("--keep", is_flag=True, help="Leave it running at the end, until interrupted.")
 def demo(factor: float, port: int, kubeconfig: Path, plain: bool, keep: bool) -> None:
-    """A fault goes all the way round: from a kernel line to the node back in service.
+    """Three situations: a GPU fails under a job, a connection breaks, a GPU asks for a reset soon.
 
-    Machines, cloud and Kubernetes are simulated; agent, decide and execute are the real ones. kubectl works on it.
+    Machines and Kubernetes are simulated; agent, decide, execute and recover are the real ones. kubectl works on it.
 
     Example: sickbay demo --keep
     """
@@ -55,4 +56,11 @@ async def _run(console: Console, settings: tell.Settings, plain: bool, factor: f
             told = screen.Lines(console)
         else:
             told = screen.View(console, stack.enter_context(Live(console=console, auto_refresh=False)))
-        await tell.tell(loop, settings, told, lambda record: console.print(screen.final_table(record, factor)))
+        await tell.tell(loop, settings, told, lambda record: _finish(console, record, factor))
+
+
+def _finish(console: Console, record: Record, factor: float) -> None:
+    console.print(f"The simulated clock ran {factor:g} times faster.\n")
+    console.print(screen.job_table(record, factor))
+    console.print(screen.hardware_table(record, factor))
+    console.print(screen.summary(record), soft_wrap=True)

@@ -1,8 +1,9 @@
 """The demo: a small fleet on simulated machines, with the real Sickbay at work, on a clock that runs faster.
 
-fleet     the pools, the rules and the workloads
-people    a stand-in for a training platform, and a person with kubectl
+fleet     the pool, its rule, the jobs
+people    a stand-in for a training platform that answers approvals
 record    what happened when, read from the writes that reached the API server
-tell      the story: what breaks when, and when it is over
-screen    what a person sees meanwhile: a live view, or plain lines
+story     what breaks when, and how it has to end
+tell      runs the story until it is over
+screen    what a person sees meanwhile: a live view, or plain lines, and the tables at the end
 """

@@ -1,15 +1,15 @@
-"""The others in the story: a training platform that answers approval labels, and a person with kubectl."""
+"""The other in the story: a training platform that answers approval labels, as people do or programs for them."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
 from sickbay.api import names
-from sickbay.sim.hand import NODES
+from sickbay.sim.hand import NODES, PODS
 from sickbay.sim.world import World
 
-CHECKPOINT_SECONDS = 40.0
-"""How long the stand-in's checkpoint takes."""
+ANSWER_SECONDS = 40.0
+"""How long the stand-in takes to be sure."""
 LOOK_SECONDS = 2.0
 
 Say = Callable[[str, str], None]
@@ -26,16 +26,12 @@ class TrainingPlatform:
     async def run(self) -> None:
         while True:
             for node in self._hand.select(NODES, labels=f"pool={self._pool},{self._label}=inquiring"):
-                await self._checkpoint(node["metadata"]["name"])
+                await self._answer(node["metadata"]["name"])
             await self._world.clock.sleep(LOOK_SECONDS)
 
-    async def _checkpoint(self, node: str) -> None:
-        self._say(node, f"training platform: sees {self._label}=inquiring, writes a checkpoint")
-        await self._world.clock.sleep(CHECKPOINT_SECONDS)
+    async def _answer(self, node: str) -> None:
+        left = len(self._world.store.list(PODS, "default", fields=f"spec.nodeName={node},status.phase=Running"))
+        self._say(node, f"training platform: sees {self._label}=inquiring; ranks that run there: {left}")
+        await self._world.clock.sleep(ANSWER_SECONDS)
         self._hand.merge(NODES, node, {"metadata": {"labels": {self._label: "approved"}}})
-        self._say(node, f"training platform: checkpoint is complete, label {self._label}=approved")
-
-
-def cordon(world: World, node: str, say: Say) -> None:
-    world.person("jo").merge(NODES, node, {"spec": {"unschedulable": True}})
-    say(node, f"jo: kubectl cordon {node}   (a person's cordon, for reasons of jo's own)")
+        self._say(node, f"training platform: label {self._label}=approved")

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from sickbay.apiserver.writes import Write
+from sickbay.clock import parse_time
 from sickbay.sim.demo.people import Say
 
 STEPS = ("Drain", "Repair", "Validate")
@@ -48,12 +49,48 @@ class Story:
             self._waiting_since = None
 
 
+JOB_PARTS = ("detected", "isolated", "tornDown", "queued", "started")
+"""Moments of the job loop, as an attempt's `times` name them, after `fault`."""
+
+
+@dataclass(frozen=True)
+class Failure:
+    """One failed attempt of a job, as its JobRecovery tells it."""
+
+    job: str
+    n: int
+    verdict: str
+    action: str
+    root: str
+    moments: dict[str, float]
+    """Seconds since the failure, by part; a part that the way did not lead through is absent."""
+
+    @property
+    def over(self) -> bool:
+        return "started" in self.moments
+
+
 class Record:
     """Listens to the store. `say` gets what a reader should hear of it."""
 
     def __init__(self, time: Callable[[], float], say: Say) -> None:
         self._time, self._say = time, say
         self.stories: list[Story] = []
+        self._recoveries: dict[str, dict[str, Any]] = {}
+
+    @property
+    def failures(self) -> list[Failure]:
+        """Attempts that have failed, in their order, job by job."""
+        return [
+            _failure(name, attempt)
+            for name, recovery in sorted(self._recoveries.items())
+            for attempt in (recovery.get("status") or {}).get("attempts") or ()
+            if attempt.get("verdict")
+        ]
+
+    def phase(self, job: str) -> str:
+        """Where the job loop stands with a job; "" while it has no record of it."""
+        return str((self._recoveries.get(job, {}).get("status") or {}).get("phase", ""))
 
     def breaks(self, node: str, fault: str) -> None:
         self.stories.append(Story(node, fault, self._time()))
@@ -70,6 +107,8 @@ class Record:
             self._node(write.name, write.new, write.user_agent)
         elif write.resource == "noderepairs.sickbay.dev":
             self._repair(write.new)
+        elif write.resource == "jobrecoveries.sickbay.dev":
+            self._recoveries[write.new["spec"]["job"]["name"]] = write.new
         elif write.resource == "events" and write.verb == "create":
             self._event(write.new)
 
@@ -105,6 +144,14 @@ class Record:
         if source.startswith("sickbay-"):
             node = (event.get("involvedObject") or event.get("regarding") or {}).get("name", "")
             self._say(node, f"{source}: {event.get('reason')}: {event.get('message') or event.get('note')}")
+
+
+def _failure(job: str, attempt: dict[str, Any]) -> Failure:
+    times = attempt.get("times") or {}
+    begun = parse_time(times["fault"])
+    moments = {part: (parse_time(times[part]) - begun).total_seconds() for part in JOB_PARTS if times.get(part)}
+    root = attempt.get("rootNode", "")
+    return Failure(job, attempt["n"], attempt["verdict"], attempt.get("action", ""), root, moments)
 
 
 def _is_bad(node: dict[str, Any]) -> bool:

@@ -11,7 +11,7 @@ from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
-from sickbay.sim.demo.record import Record
+from sickbay.sim.demo.record import JOB_PARTS, Record
 from sickbay.sim.hand import NODES
 from sickbay.sim.world import World
 
@@ -82,16 +82,28 @@ class View:
         return table
 
 
-def final_table(record: Record, factor: float) -> Table:
-    """Where the time went, for each fault in simulated and in real seconds."""
-    table = Table(
-        title=f"Where the time went, in seconds (the simulated clock ran {factor:g} times faster)",
-        box=SIMPLE,
-        title_justify="left",
-    )
-    table.add_column("node", no_wrap=True)
-    table.add_column("fault", no_wrap=True)
-    table.add_column("clock", no_wrap=True)
+def job_table(record: Record, factor: float) -> Table:
+    """The job loop: how long after each failure it had come how far."""
+    heads = {"tornDown": "torn down", "queued": "released"}
+    table = Table(title="The job loop, seconds after the failure", box=SIMPLE, title_justify="left")
+    for head in ("job", "verdict", "first to fail", "clock"):
+        table.add_column(head, no_wrap=True)
+    for part in JOB_PARTS:
+        table.add_column(heads.get(part, part), justify="right", no_wrap=True)
+    for failure in record.failures:
+        cells = [failure.moments.get(part) for part in JOB_PARTS]
+        simulated = ("" if value is None else f"{value:.1f}" for value in cells)
+        real = ("" if value is None else f"{value / factor:.1f}" for value in cells)
+        table.add_row(failure.job, failure.verdict, failure.root, "simulated", *simulated)
+        table.add_row("", "", "", "real", *real)
+    return table
+
+
+def hardware_table(record: Record, factor: float) -> Table:
+    """The hardware loop: how long each part of a repair took."""
+    table = Table(title="The hardware loop, seconds spent", box=SIMPLE, title_justify="left")
+    for head in ("node", "fault", "clock"):
+        table.add_column(head, no_wrap=True)
     for part in PARTS:
         table.add_column(part, justify="right", no_wrap=True)
     for story in record.stories:
@@ -99,3 +111,17 @@ def final_table(record: Record, factor: float) -> Table:
         table.add_row(story.node, story.fault, "simulated", *(f"{spent[p]:.1f}" for p in PARTS))
         table.add_row("", "", "real", *(f"{spent[p] / factor:.1f}" for p in PARTS))
     return table
+
+
+def summary(record: Record) -> str:
+    """What the two tables say, read together."""
+    lines = []
+    for story in record.stories:
+        failure = next((f for f in record.failures if f.root == story.node and f.verdict == "Hardware"), None)
+        if failure is not None and failure.over and story.ended is not None:
+            back = story.ended - story.broke
+            lines.append(
+                f"{failure.job} ran again {failure.moments['started']:.0f} s after it had failed on {story.node}, "
+                f"and {story.node} was back after {back:.0f} s: neither waited for the other."
+            )
+    return "\n".join(lines)
