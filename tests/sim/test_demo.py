@@ -15,7 +15,7 @@ from sickbay.sim.demo import fleet, people, screen
 from sickbay.sim.demo.record import Record
 from sickbay.sim.demo.story import Broken, Story
 from sickbay.sim.demo.tell import COMPONENTS
-from sickbay.sim.loop import VirtualLoop
+from sickbay.sim.loop import VirtualLoop, run_virtual
 from sickbay.sim.world import World
 
 
@@ -52,18 +52,23 @@ class Told:
         assert self.world.problems == []
 
 
-@pytest.fixture
-async def told() -> Told:
-    made = Told()
-    await made.tell()
-    return made
+@pytest.fixture(scope="module")
+def told() -> Told:
+    """Told once: what is asked of it afterwards are facts."""
+
+    async def main(_loop: VirtualLoop) -> Told:
+        made = Told()
+        await made.tell()
+        return made
+
+    return run_virtual(main)
 
 
-async def test_the_three_situations_end_as_they_must(told: Told) -> None:
+def test_the_three_situations_end_as_they_must(told: Told) -> None:
     assert told.story.wrong() == []
 
 
-async def test_the_job_is_back_long_before_its_node_is(told: Told) -> None:
+def test_the_job_is_back_long_before_its_node_is(told: Told) -> None:
     hardware, transient = told.record.failures
     (node,) = [s for s in told.record.stories if s.node == hardware.root]
     assert node.ended is not None
@@ -74,14 +79,14 @@ async def test_the_job_is_back_long_before_its_node_is(told: Told) -> None:
     assert list(hardware.moments.values()) == sorted(hardware.moments.values())
 
 
-async def test_the_degrading_node_leaves_when_its_job_has_ended(told: Told) -> None:
+def test_the_degrading_node_leaves_when_its_job_has_ended(told: Told) -> None:
     (soft,) = [s for s in told.record.stories if s.fault == "gpu.xid.63"]
     assert soft.quarantined is not None
     assert soft.quarantined - soft.broke < 10, "it takes no new job from the beginning"
     assert soft.started["Drain"] - soft.broke > 60, "the job that is there ends first"
 
 
-async def test_the_tables_hold_both_loops(told: Told) -> None:
+def test_the_tables_hold_both_loops(told: Told) -> None:
     out = io.StringIO()
     console = Console(file=out, width=120)
     for table in (screen.job_table(told.record, 15), screen.hardware_table(told.record, 15)):
