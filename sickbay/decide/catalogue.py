@@ -9,17 +9,15 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from functools import cache
-from importlib import resources
 from typing import Any
 
 import msgspec
-import yaml
 
+from sickbay.api import entries
 from sickbay.api.cel import CelError, Program
 from sickbay.api.duration import parse_duration
 from sickbay.api.fault_type import FaultType
-from sickbay.api.patches import apply_merge
+from sickbay.api.names import condition_type
 
 REQUIRED = ("class", "severity", "scope", "match", "remedy", "clearsBy")
 
@@ -50,36 +48,9 @@ class Catalogue:
         return self.types.get(name)
 
 
-@cache
-def _builtin() -> tuple[str, dict[str, dict[str, Any]]]:
-    """Version and entries of the catalogue inside the package, as plain objects."""
-    version, entries = "", {}
-    folder = resources.files("sickbay.catalogue")
-    for file in sorted(folder.iterdir(), key=lambda f: f.name):
-        if not file.name.endswith((".yaml", ".yml")):
-            continue
-        for document in yaml.load_all(file.read_text(encoding="utf-8"), Loader=_LOADER):
-            if not document:
-                continue
-            if document.get("kind") == "FaultType":
-                entries[document["metadata"]["name"]] = document
-            elif "version" in document:
-                version = str(document["version"])
-    return version, entries
-
-
-_LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-
-
 def build(overrides: Iterable[Mapping[str, Any]] = ()) -> Catalogue:
     """The catalogue with these FaultType objects (as plain objects) merged over the built-in entries."""
-    version, builtin = _builtin()
-    merged: dict[str, dict[str, Any]] = dict(builtin)
-    for override in overrides:
-        name = override["metadata"]["name"]
-        base = merged.get(name, {"metadata": {"name": name}, "spec": {}})
-        spec = apply_merge(base.get("spec") or {}, override.get("spec") or {})
-        merged[name] = {**base, "spec": spec}
+    version, merged = entries.builtin()[0], entries.merged(overrides)
     types: dict[str, FaultType] = {}
     problems: dict[str, str] = {}
     by_condition: dict[str, list[tuple[str, ConditionTest]]] = {}
@@ -134,6 +105,9 @@ def _matchers(name: str, entry: FaultType) -> tuple[list[tuple[str, ConditionTes
             pattern = match.condition.reason
             compiled = None if pattern in (None, "", "^.*$") else re.compile(pattern)
             tests.append((match.condition.type, ConditionTest(match.condition.status or "True", compiled)))
+        elif match.cel is None:
+            # Events, other objects and alerts: convert makes the condition of the type's name of them.
+            tests.append((condition_type(name), ConditionTest("True", None)))
         if match.cel:
             programs.append(Program.compile(match.cel, ["node"]))
     return tests, programs

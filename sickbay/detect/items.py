@@ -9,15 +9,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cache
-from importlib import resources
 from typing import Any
 
-import yaml
-
+from sickbay.api import entries
 from sickbay.api.names import condition_type
 from sickbay.api.words import ClearsBy, Severity
 
-_LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 MEANING = "sickbay.dev/meaning"
 VERDICT = "sickbay.dev/verdict"
 
@@ -37,14 +34,7 @@ class Item:
 @cache
 def items() -> dict[str, Item]:
     """All built-in entries by name."""
-    found: dict[str, Item] = {}
-    for file in resources.files("sickbay.catalogue").iterdir():
-        if file.name.endswith(".yaml"):
-            for document in yaml.load_all(file.read_text(encoding="utf-8"), Loader=_LOADER):
-                if document and document.get("kind") == "FaultType":
-                    item = _item(document)
-                    found[item.name] = item
-    return found
+    return {name: _item(document) for name, document in entries.builtin()[1].items()}
 
 
 def _item(document: dict[str, Any]) -> Item:

@@ -14,7 +14,7 @@ from unittest import mock
 
 import msgspec
 
-from sickbay.api import names
+from sickbay.api import entries, names
 from sickbay.api.core import Node
 from sickbay.api.fault_type import FaultType
 from sickbay.api.node_repair import NodeRepair
@@ -90,7 +90,7 @@ def catalogue(*types: Mapping[str, Any]) -> Catalogue:
     chosen = [*STANDARD, *types]
     key = json.dumps(chosen, sort_keys=True)
     if key not in _CATALOGUES:
-        with mock.patch.object(catalogues, "_builtin", lambda: ("1.0.0", {})):
+        with mock.patch.object(entries, "builtin", lambda: ("1.0.0", {})):
             _CATALOGUES[key] = catalogues.build(chosen)
     return _CATALOGUES[key]
 
