@@ -48,6 +48,9 @@ class InfraEventStatus(Part):
     since: Annotated[Time | None, says("Since when it is in this phase")] = None
     last_seen: Annotated[Time | None, says("When the provider last listed it")] = None
     terminal: Annotated[bool, says("Nothing more will come of it")] = False
+    published: Annotated[Time | None, says("When the provider published this occurrence, where it says so")] = None
+    boot_id: Annotated[Uid, says("Boot of the node when it was announced")] = ""
+    phase_boot_id: Annotated[Uid, says("Boot of the node when the phase began")] = ""
     notified: Annotated[Nullable[dict[str, Line]], says("What people were told, and when", maxProperties=64)] = {}
     conditions: Annotated[
         Nullable[list[Condition]],

@@ -30,6 +30,10 @@ DO_NOT_DISRUPT = "karpenter.sh/do-not-disrupt"
 EXCLUDE_FROM_REMEDIATION = "remediation.medik8s.io/exclude-from-remediation"
 """Label: "true" opts the node out; any other value is none."""
 
+PROVIDER_LABEL = "origin"
+"""Key in the labels of a fault type; value `provider`: what is matched is an announcement, not a finding."""
+PROVIDER = "provider"
+
 # Answers by people, as annotations on our objects.
 RESET_BREAKER = f"{GROUP}/reset-breaker"
 """On a RepairPool: status.breaker.openedAt of the breaker to close."""

@@ -52,6 +52,12 @@ def job_recovery_name(kind: str, job: str) -> str:
     return fit(f"{kind.lower()}-{job}", SUBDOMAIN_MAX)
 
 
+def infra_event_name(source: str, id_: str) -> str:
+    """Name of the InfraEvent of a provider's event: `<source>-<id>` as far as that is legal, and a hash of both."""
+    clean = re.sub(r"[^a-z0-9-]+", "-", f"{source}-{id_}".lower()).strip("-")
+    return _hashed(clean, f"{source}/{id_}", LABEL_MAX)
+
+
 def medik8s_lease_name(node: str) -> str:
     """Name of the node Lease shared with medik8s: `node-<node>`."""
     return fit(f"node-{node}", SUBDOMAIN_MAX)

@@ -1,0 +1,199 @@
+"""The controller around the conversions: looks at a node, and writes the conditions that others' words amount to.
+
+Keys are nodes. What a node's conditions should be follows from the objects as they are and from what stands on the
+Node already, so any node may be looked at at any moment, any number of times, and a restart loses nothing. One status
+write brings a node up to date, whatever it was that changed.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import msgspec
+import structlog
+from prometheus_client import CollectorRegistry
+
+from sickbay.api import kinds
+from sickbay.api.core import Node, NodeCondition
+from sickbay.api.infra_event import InfraEvent
+from sickbay.clock import Clock, Randomness, rfc3339
+from sickbay.convert import agents, announced
+from sickbay.convert.metrics import ConvertMetrics
+from sickbay.convert.polling import Events, EventSource, poll
+from sickbay.convert.sources import RESYNC, Sources
+from sickbay.convert.wanted import changes
+from sickbay.convert.watching import LOOK, AgentWatch
+from sickbay.kube import errors, nodes
+from sickbay.kube.client import Client
+from sickbay.kube.events import NORMAL, WARNING, EventRecorder, reference
+from sickbay.kube.leadership import Leadership, NotLeading
+from sickbay.kube.lease import Elector, LeaseTimes
+from sickbay.kube.workqueue import WorkQueue
+
+log = structlog.get_logger(__name__)
+
+WORKERS = 4
+LOOK_AGAIN = 60.0
+"""Seconds after which every node is looked at again, whatever the watches said."""
+
+
+@dataclass(frozen=True)
+class ConvertOptions:
+    """Settings of the controller."""
+
+    identity: str = "sickbay-convert"
+    namespace: str = "sickbay-system"
+    """Where the Lease lives."""
+    resync: float = RESYNC
+    lease: LeaseTimes = field(default_factory=LeaseTimes)
+    look: float = LOOK
+    """Seconds between two looks at the agents' Leases."""
+
+
+class ConvertController:
+    """Runs until cancelled; writes only while it leads."""
+
+    def __init__(
+        self, client: Client, clock: Clock, randomness: Randomness, options: ConvertOptions | None = None,
+        registry: CollectorRegistry | None = None, providers: Sequence[EventSource] = (),
+    ) -> None:  # fmt: skip
+        self._options = options or ConvertOptions()
+        self._client, self._clock, self._providers = client, clock, providers
+        lease, registry = self._options.lease, registry or CollectorRegistry()
+        self._elector = Elector(
+            client, clock, randomness, name="sickbay-convert",
+            namespace=self._options.namespace, identity=self._options.identity,
+            lease_duration=lease.duration, renew_deadline=lease.deadline, retry_period=lease.period,
+        )  # fmt: skip
+        self._sources = Sources(client, clock, randomness, self._options.resync)
+        self._recorder = EventRecorder(client, clock, randomness, component="sickbay-convert")
+        self._agents = AgentWatch(client, clock, self._sources, self._recorder, self._options.look)
+        self._queue: WorkQueue[str] = WorkQueue(clock, randomness, name="convert")
+        self._events = Events(client, clock, self._sources.nodes, self._sources.infra, self._check, registry)
+        self._leadership: Leadership | None = None
+        ConvertMetrics(registry, self._sources, self._agents)
+        self._sources.nodes.on_change(self._node_changed)
+        self._sources.infra.on_change(self._infra_changed)
+
+    async def run(self) -> None:
+        """Keep the caches current, and write whenever the lease is ours."""
+        async with asyncio.TaskGroup() as group:
+            for informer in self._sources.all:
+                group.create_task(informer.run())
+            group.create_task(self._recorder.run())
+            group.create_task(self._watch_agents())
+            group.create_task(self._elector.run(self._lead))
+
+    def awaited(self) -> list[str]:
+        """What start-up still waits for, for a readiness probe. A replica that does not lead is ready too."""
+        return [f"the list of {i.kind.plural}" for i in self._sources.all if not i.synced.is_set()]
+
+    def is_leader(self) -> bool:
+        return self._elector.is_leader()
+
+    async def _lead(self, leadership: Leadership) -> None:
+        self._leadership = leadership
+        await self._sources.wait_synced()
+        await self._sources.read_afresh()
+        self._add_all()
+        async with asyncio.TaskGroup() as group:
+            group.create_task(self._queue.run(self._reconcile, workers=WORKERS))
+            group.create_task(self._look_again())
+            for source in self._providers:
+                group.create_task(poll(source, self._events, self._clock))
+
+    def _check(self) -> None:
+        if self._leadership is None:
+            raise errors.Conflict(409, "Conflict", "this process does not lead")
+        self._leadership.check()
+
+    async def _look_again(self) -> None:
+        while True:
+            await self._clock.sleep(LOOK_AGAIN)
+            self._add_all()
+            try:
+                await self._events.tidy()
+            except errors.ApiError as error:
+                log.debug("not tidied", error=str(error))
+
+    async def _watch_agents(self) -> None:
+        """In every replica, so that a new leader has watched for as long as the old one."""
+        await self._sources.wait_synced()
+        while True:
+            for name in await self._agents.look(self.is_leader()):
+                self._queue.add(name)
+            await self._clock.sleep(self._options.look)
+
+    def _add_all(self) -> None:
+        for node in self._sources.nodes.all():
+            self._queue.add(node.name)
+
+    def _node_changed(self, old: Node | None, new: Node | None) -> None:
+        if new is not None and (old is None or _facts(old) != _facts(new)):
+            self._queue.add(new.name)
+
+    def _infra_changed(self, old: InfraEvent | None, new: InfraEvent | None) -> None:
+        for event in (old, new):
+            if event is not None and event.spec.node.name:
+                self._queue.add(event.spec.node.name)
+
+    # --- one node
+
+    async def _reconcile(self, name: str) -> float | None:
+        node = self._sources.nodes.get(name)
+        if node is None:
+            return None
+        try:
+            if name in self._agents.silent:
+                node = await self._mark_silent(node)
+            await self._say(node)
+        except NotLeading:
+            return None
+        except errors.NotFound:
+            return None
+        except errors.Conflict as conflict:
+            log.debug("looked at something that has changed", node=name, error=str(conflict))
+            return 0.5
+        return None
+
+    async def _mark_silent(self, node: Node) -> Node:
+        """Take back what a silent agent has said. Conditional on the Node as read: the agent may come back."""
+        raw = await self._client.get(kinds.NODE.raw, node.name)
+        fresh = msgspec.convert(raw, Node)
+        changed = agents.to_unknown(fresh, raw, rfc3339(self._clock.now()))
+        if not changed or fresh.uid != node.uid or node.name not in self._agents.silent:
+            return node
+        body = nodes.conditions_patch(changed, uid=fresh.uid)
+        body["metadata"]["resourceVersion"] = fresh.metadata.resource_version
+        self._check()
+        written = await self._client.patch_strategic(kinds.NODE, node.name, body, subresource="status")
+        self._sources.nodes.observe_write(written)
+        return written
+
+    async def _say(self, node: Node) -> None:
+        """Bring the conditions of a node up to date."""
+        wanted = announced.conditions(node, self._sources.infra.by_index("node", node.name), self._clock.now())
+        changed = changes(node, wanted, rfc3339(self._clock.now()))
+        if not changed:
+            return
+        self._check()
+        written = await nodes.set_conditions(self._client, node.name, changed, uid=node.uid)
+        self._sources.nodes.observe_write(written)
+        for condition in changed:
+            self._tell(node, condition)
+
+    def _tell(self, node: Node, condition: NodeCondition) -> None:
+        before = node.condition(condition.type)
+        if before is not None and before.status == condition.status:
+            return
+        type_ = NORMAL if condition.status == "False" else WARNING
+        message = f"{condition.status} ({condition.reason}): {condition.message}"
+        self._recorder.event(reference(kinds.NODE, node), type_, condition.type, message)
+
+
+def _facts(node: Node) -> object:
+    """What matters here of a Node; a heartbeat does not."""
+    conditions = [(c.type, c.status, c.reason) for c in node.conditions]
+    return node.uid, node.boot_id, node.provider_id, conditions
