@@ -1,4 +1,4 @@
-"""`sickbay controller`: decide, execute and notify, each behind its own lease."""
+"""`sickbay controller`: the components that run beside the API server, each behind its own lease."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from prometheus_client import CollectorRegistry
 from sickbay.cli import health
 from sickbay.cli.process import LEVELS, configure_logs, connect, run_until_signal
 from sickbay.clock import Clock, Randomness, SystemClock
+from sickbay.convert.controller import ConvertController, ConvertOptions
 from sickbay.decide.controller import DecideController, DecideOptions
 from sickbay.execute.controller import ExecuteController, ExecuteOptions
 from sickbay.execute.governor import Limits
@@ -28,9 +29,9 @@ from sickbay.providers.agent_tasks import AgentTasks
 from sickbay.providers.base import Provider
 from sickbay.recover.controller import RecoverController, RecoverOptions
 
-Controller = DecideController | ExecuteController | RecoverController | NotifyController
+Controller = DecideController | ExecuteController | RecoverController | NotifyController | ConvertController
 
-COMPONENTS = ("decide", "execute", "recover", "notify")
+COMPONENTS = ("decide", "execute", "recover", "notify", "convert")
 
 
 @dataclass(frozen=True)
@@ -155,6 +156,8 @@ def _build(
     if component == "notify":
         noted = NotifyOptions(identity, settings.namespace)
         return NotifyController(client, clock, randomness, _channels(settings, clock, randomness), noted, registry)
+    if component == "convert":
+        return ConvertController(client, clock, randomness, ConvertOptions(identity, settings.namespace), registry)
     providers: dict[str, Provider] = {"agent": AgentTasks(client, clock)}
     chosen = ExecuteOptions(identity, settings.namespace, settings.governor, hooks=settings.hooks)
     return ExecuteController(client, clock, randomness, providers, chosen)

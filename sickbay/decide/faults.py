@@ -130,6 +130,8 @@ def evidence(
     clears_by = fault.spec.clears_by
     rebooted = bool(node.boot_id) and bool(proofs.boot_id) and node.boot_id != proofs.boot_id
     if active is not None:
+        if _answered(fault, rebooted, last_seen, proofs):
+            return Evidence.UNPROVEN if blind(node) else Evidence.CLEAR
         stale = rebooted and not proofs.own and clears_by in ("reboot", "reset") and _older_than_boot(active, node)
         return Evidence.CLEAR if stale and sees(node) else Evidence.PRESENT
     if gone_since is None or hidden(fault, node):
@@ -142,6 +144,12 @@ def evidence(
         soak = fault.spec.validation.soak if fault.spec.validation else ""
         return _proven(now - gone_since >= parse_duration(soak or "5m"))
     return _proven(_by_act(clears_by or "", rebooted, last_seen, node, proofs))
+
+
+def _answered(fault: FaultType, rebooted: bool, last_seen: datetime | None, proofs: Proofs) -> bool:
+    """What a provider announced is answered by our own act, however long the provider goes on listing it."""
+    announced = (fault.spec.labels or {}).get(names.PROVIDER_LABEL) == names.PROVIDER
+    return announced and rebooted and _after(proofs.acted_since, last_seen)
 
 
 def _by_act(clears_by: str, rebooted: bool, last_seen: datetime | None, node: Node, proofs: Proofs) -> bool:

@@ -23,6 +23,8 @@ from sickbay.detect.items import Item, by_condition, item
 TRUE, FALSE, UNKNOWN = "True", "False", "Unknown"
 NOT_OURS = frozenset({"job.suspect", "node.hardware-suspected", "kernel.deadlock", "gpu.foreign-fatal"})
 """Items that others report: an agent never writes, adopts or clears them."""
+ANNOUNCED = "infra."
+"""What providers announce is convert's to write and to clear."""
 _OWN_REASON = re.compile(r"S?XID\d+")
 
 
@@ -136,7 +138,7 @@ class Ledger:
         kept = list(saved)
         for condition in node.conditions:
             known = by_condition().get(condition.type)
-            if known is not None and known.name not in NOT_OURS:
+            if known is not None and known.name not in NOT_OURS and not known.name.startswith(ANNOUNCED):
                 mine = [mark for mark in kept if mark.item == known.name]
                 self._adopt(condition, known, mine, read_devices(node), known.name in written)
         for mark in kept:

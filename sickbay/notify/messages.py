@@ -161,6 +161,7 @@ def _ended(repair: NodeRepair, now: datetime, due: Due) -> None:
 def of_infra_event(event: InfraEvent, now: datetime) -> Due:
     """An announcement of a provider, told once for each phase it is in."""
     due, spec, status = Due(), event.spec, event.status
+    _not_understood(event, now, due)
     if not _recent(status.since, now):
         return due
     text = f"{spec.type} ({status.upstream_phase or status.phase})"
@@ -179,6 +180,27 @@ def of_infra_event(event: InfraEvent, now: datetime) -> Due:
         )
     )
     return due
+
+
+def _not_understood(event: InfraEvent, now: datetime, due: Due) -> None:
+    """A word of the provider that we do not know: nothing is done about the event, so people have to read it."""
+    spec = event.spec
+    for condition in event.status.conditions:
+        if condition.type != "Understood" or condition.status != "False":
+            continue
+        if _recent(condition.last_transition_time, now):
+            due.messages.append(
+                Message(
+                    key=f"word/{event.status.upstream_phase}"[:256],
+                    about=event.metadata.uid,
+                    category=MessageCategory.INFRA_EVENT,
+                    node=spec.node.name,
+                    title=f"{spec.node.name}: an announcement of {spec.source} is not understood",
+                    text=f"{condition.message}. Nothing is done about event {spec.id}: read it at the provider.",
+                    warning=True,
+                    at=condition.last_transition_time or "",
+                )
+            )
 
 
 def digest(repairs: Iterable[NodeRepair], since: datetime, now: datetime) -> Message:

@@ -76,10 +76,22 @@ async def notify(running: Running, outside: Outside) -> None:
     await NotifyController(client, clock, randomness, channels, options, running.registry).run()
 
 
+async def convert(running: Running, outside: Outside) -> None:
+    from sickbay.convert.controller import ConvertController, ConvertOptions
+    from sickbay.convert.watching import LOOK
+
+    chosen = {"look": LOOK * outside.settings.pace, **_chosen(ConvertOptions, "convert", outside)}
+    options = ConvertOptions(identity=running.identity, namespace=NAMESPACE, **chosen)
+    events = outside.events(running)
+    client, clock, randomness = running.client, running.clock, running.randomness
+    await ConvertController(client, clock, randomness, options, running.registry, events).run()
+
+
 BUILDERS: dict[str, Main] = {
     "agent": agent,
     "decide": decide,
     "execute": execute,
     "recover": recover,
     "notify": notify,
+    "convert": convert,
 }

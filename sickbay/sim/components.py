@@ -72,6 +72,8 @@ class Outside:
     """The machine of an agent, as what it may act on."""
     settings: Settings
     journal: Journal
+    events: Callable[[Running], list[Any]] = lambda _: []
+    """Where providers' events are read."""
 
 
 Main = Callable[[Running, Outside], Coroutine[Any, Any, None]]

@@ -15,6 +15,7 @@ from sickbay.sim.builders import BUILDERS
 from sickbay.sim.cloud import FakeProvider
 from sickbay.sim.components import Outside, Settings, available
 from sickbay.sim.host import HollowHost
+from sickbay.sim.listings import LISTED_EVERY, FakeEvents
 from sickbay.sim.machine import Machine
 from sickbay.sim.process import Process, Running, Surroundings
 
@@ -27,7 +28,9 @@ class Staff:
 
     def __init__(self, world: World, around: Surroundings, settings: Settings) -> None:
         self._world, self._around = world, around
-        self._outside = Outside(world.stage.machines, self._providers, self._host, settings, world.journal)
+        self._outside = Outside(
+            world.stage.machines, self._providers, self._host, settings, world.journal, self._announcements
+        )
         self._controllers: dict[str, list[Process]] = {}
         self._agents: dict[str, Process] = {}
         self._agents_run = False
@@ -38,6 +41,9 @@ class Staff:
             "fake": FakeProvider(self._world.cloud, running.clock),
             "agent": AgentTasks(running.client, running.clock),
         }
+
+    def _announcements(self, running: Running) -> list[FakeEvents]:
+        return [FakeEvents(self._world.listings, every=LISTED_EVERY * self._outside.settings.pace)]
 
     def _host(self, running: Running) -> Host:
         world = self._world

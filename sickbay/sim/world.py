@@ -34,6 +34,7 @@ from sickbay.sim.hand import LEASES, NAMESPACES, NODES, PODS, REPAIRS, TASKS, Ha
 from sickbay.sim.history import AGENT, CONTROLLER, History
 from sickbay.sim.journal import Journal
 from sickbay.sim.life import make_task
+from sickbay.sim.listings import Listings
 from sickbay.sim.loop import LoopClock, VirtualLoop
 from sickbay.sim.machine import Machine
 from sickbay.sim.parts import jobset_crd
@@ -91,6 +92,7 @@ class World:
         lifecycle = NodeLifecycle(self.stage)
         self.parts: list[Part] = [self.kubelets, self.kubelet, lifecycle, *(make(self.stage) for make in _PARTS)]
         self.cloud = Cloud(self.clock, self.randomness.fork(), self.journal)
+        self.listings = Listings()
         self.fleet = Fleet(self.stage, self.cloud, self.kubelets, self.kubelet)
         self.fleet.on_machine.append(lifecycle.adopt)
         self.weather = Weather(self.randomness.fork())

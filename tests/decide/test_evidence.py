@@ -174,3 +174,26 @@ def test_a_stale_condition_of_our_own_agent_is_believed():
     """Our agent renews its conditions after a boot; one of its own that still says True is meant."""
     the_node = node(faults=BAD, boot="boot-2", ready=(True, 60))
     assert judge("reboot", the_node, proofs=OWN) is PRESENT
+
+
+ANNOUNCED = {"labels": {"origin": "provider"}}
+
+
+@pytest.mark.parametrize(
+    ("boot", "acted", "labels", "verdict"),
+    [
+        pytest.param("boot-2", 20, ANNOUNCED, CLEAR, id="our act booted it"),
+        pytest.param("boot-2", None, ANNOUNCED, PRESENT, id="booted by somebody else"),
+        pytest.param("boot-1", 20, ANNOUNCED, PRESENT, id="acted without a boot"),
+        pytest.param("boot-2", -5, ANNOUNCED, PRESENT, id="announced after the act"),
+        pytest.param("boot-2", 20, {}, PRESENT, id="a finding is none"),
+    ],
+)
+def test_what_a_provider_announced_is_answered_by_our_act_while_it_is_still_listed(boot, acted, labels, verdict):
+    proofs = replace(OWN, acted_since=at(acted) if acted is not None else None)
+    assert judge("condition", node(faults=BAD, boot=boot), proofs=proofs, **labels) is verdict
+
+
+def test_a_blind_agent_delays_that_answer():
+    proofs = replace(OWN, acted_since=at(20))
+    assert judge("condition", node(faults=BAD, boot="boot-2", agent="Unknown"), proofs=proofs, **ANNOUNCED) is UNPROVEN
