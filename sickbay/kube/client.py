@@ -30,6 +30,7 @@ from sickbay.kube import decode, errors
 from sickbay.kube.decode import Identity, Malformed
 from sickbay.kube.metrics import KubeMetrics
 from sickbay.kube.objects import nameless
+from sickbay.kube.outgoing import Outgoing
 
 T = TypeVar("T")
 
@@ -101,6 +102,7 @@ class Client:
     ) -> None:
         self.http = http
         self.user_agent = user_agent
+        self._outgoing = Outgoing(http, user_agent)
         self._clock: Clock = clock or SystemClock()
         self.metrics = metrics or KubeMetrics()
 
@@ -269,13 +271,14 @@ class Client:
         content_type: str = "application/json",
         tries: int = THROTTLE_TRIES,
     ) -> bytes:
-        headers = self._headers(content_type if content is not None else "")
+        content_type = content_type if content is not None else ""
         while True:
             tries -= 1
             started = self._clock.monotonic()
+            request = self._outgoing.request(method, path, params=params, content=content, content_type=content_type)
             try:
                 async with asyncio.timeout(REQUEST_SECONDS):
-                    response = await self.http.request(method, path, params=params, content=content, headers=headers)
+                    response = await self.http.send(request)
             except _LOST as error:
                 self.metrics.requests.labels(method, "0").inc()
                 _lost(f"{method} {path}", error)
@@ -291,7 +294,7 @@ class Client:
 
     async def _stream(self, path: str, params: dict[str, str], silence: float) -> AsyncGenerator[bytes, None]:
         """Lines of a watch. A rest without an end is dropped: the server ends every event with a newline."""
-        request = self.http.build_request("GET", path, params=params, headers=self._headers(""), timeout=silence)
+        request = self._outgoing.request("GET", path, params=params, silence=silence)
         try:
             async with asyncio.timeout(silence):
                 response = await self.http.send(request, stream=True)
@@ -307,10 +310,6 @@ class Client:
                     yield line
         finally:
             await response.aclose()
-
-    def _headers(self, content_type: str) -> dict[str, str]:
-        headers = {"user-agent": self.user_agent, "accept": "application/json"}
-        return headers | {"content-type": content_type} if content_type else headers
 
 
 async def _next(chunks: AsyncIterator[bytes], silence: float, path: str) -> bytes | None:

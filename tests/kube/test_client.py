@@ -12,6 +12,7 @@ from sickbay.api.kinds import LEASE, NODE, NODE_REPAIR, POD
 from sickbay.api.node_repair import NodeRepair
 from sickbay.clock import Clock
 from sickbay.kube import errors
+from sickbay.kube.client import Client
 from sickbay.kube.metrics import KubeMetrics
 from tests.kube.scripted import Script, answer, client_for, node, page, refusal
 
@@ -232,10 +233,8 @@ async def test_a_server_that_never_answers_is_given_up(clock: Clock) -> None:
         raise AssertionError("unreachable")
 
     http = httpx2.AsyncClient(transport=httpx2.MockTransport(hang), base_url="http://api")
-    script_client = client_for(Script(), clock)
-    script_client.http = http
     with pytest.raises(errors.Unreachable, match="GET /api/v1/nodes/a"):
-        await script_client.get(NODE, "a")
+        await Client(http, "sickbay-test", clock).get(NODE, "a")
     assert clock.monotonic() == 75
 
 

@@ -15,6 +15,7 @@ from sickbay.api.core import Node
 from sickbay.api.kinds import NODE
 from sickbay.clock import Clock, Randomness
 from sickbay.kube import errors
+from sickbay.kube.client import Client
 from sickbay.kube.informer import Informer
 from tests.kube.history import History
 from tests.kube.scripted import Script, bookmark, client_for, line, node, page, refusal, stream
@@ -291,15 +292,15 @@ async def test_an_item_that_cannot_even_be_named_hides_no_deletion_and_makes_non
         history.delete("c")
         history.compact()
         history.objects["b"] = {"metadata": {"name": 5}}
-        served = history.client()
 
         async def serve(request: httpx2.Request) -> httpx2.Response:
             if request.url.path.endswith("/b"):
                 return httpx2.Response(200, json={"metadata": {"name": 5}})
             return await history._serve(request)
 
-        served.http = httpx2.AsyncClient(transport=httpx2.MockTransport(serve), base_url="http://api")
-        informer._client = served
+        informer._client = Client(
+            httpx2.AsyncClient(transport=httpx2.MockTransport(serve), base_url="http://api"), "sickbay-test", clock
+        )
         await clock.sleep(10)
         assert names(informer) == {"a", "b"}
 

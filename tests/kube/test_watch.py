@@ -11,7 +11,7 @@ import pytest
 from sickbay.api.kinds import NODE
 from sickbay.clock import Clock
 from sickbay.kube import errors
-from sickbay.kube.client import WatchEvent
+from sickbay.kube.client import Client, WatchEvent
 from tests.kube.scripted import Pieces, Script, answer, bookmark, client_for, line, node, refusal, stream
 
 
@@ -113,8 +113,8 @@ async def test_a_server_that_never_answers_the_watch_is_given_up(clock: Clock) -
         await clock.sleep(10_000)
         raise AssertionError("unreachable")
 
-    client = client_for(Script(), clock)
-    client.http = httpx2.AsyncClient(transport=httpx2.MockTransport(hang), base_url="http://api")
+    http = httpx2.AsyncClient(transport=httpx2.MockTransport(hang), base_url="http://api")
+    client = Client(http, "sickbay-test", clock)
     with pytest.raises(errors.Unreachable):
         async with aclosing(client.watch(NODE, "1", silence=20)) as events:
             await anext(events)
