@@ -34,7 +34,7 @@ from sickbay.recover.judge import hold
 from sickbay.recover.metrics import RecoverMetrics
 from sickbay.recover.phases import advance, copied
 from sickbay.recover.sources import RESYNC, Sources
-from sickbay.recover.view import View, Work
+from sickbay.recover.view import HOLDING, LIVE, View, Work
 from sickbay.recover.writer import MANIFEST_MAX, Writer
 
 log = structlog.get_logger(__name__)
@@ -44,6 +44,8 @@ LOOK_AGAIN = 60.0
 """Seconds after which every job is looked at again, whatever the watches said."""
 SOON = 0.5
 """Seconds until a job is looked at again whose object or pods have not come so far yet."""
+AT_ONCE = 0.2
+"""Seconds until a job is looked at again that was seen in an old version."""
 LOG_LINES, LOG_SECONDS, LOGS_AT_ONCE = 200, 5.0, 8
 """Lines of a failed rank's log, how long its kubelet may take to give them, and how many ranks are asked."""
 KEEP_RECORDS = timedelta(days=7)
@@ -151,6 +153,8 @@ class RecoverController:
             return None
         before = record if record is not None else _new_record(view)
         work = advance(before, view)
+        if _newly_over(before, work) and view.job is not None and not await self._writer.is_current(view.job):
+            return AT_ONCE
         after = before
         if record is not None or _worth_keeping(work):
             after = await self._writer.record(before, work.record)
@@ -253,6 +257,12 @@ class RecoverController:
 def _concerns(view: View) -> bool:
     """Whether the loop has anything to do with this job: a gang that a policy selects."""
     return view.job is not None and bool(view.job.ranks) and view.policy is not None
+
+
+def _newly_over(before: JobRecovery, work: Work) -> bool:
+    """This look ends an attempt. Pods and jobs come by two watches: pods that vanish because the job was suspended,
+    restarted or deleted look like a failure until the job's own watch has caught up."""
+    return before.status.phase in LIVE and work.phase in HOLDING
 
 
 def _worth_keeping(work: Work) -> bool:

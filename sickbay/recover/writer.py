@@ -17,6 +17,7 @@ from sickbay.api.joblabels import JOB_NAME
 from sickbay.api.patches import merge_diff
 from sickbay.kube import errors
 from sickbay.kube.client import Client
+from sickbay.recover.adapters import ADAPTERS
 from sickbay.recover.adapters.base import Adapter, again, held, released
 from sickbay.recover.job import Job, Obj
 from sickbay.recover.sources import Sources, job_of, rank_pod
@@ -62,6 +63,18 @@ class Writer:
         await self._client.delete(kinds.JOB_RECOVERY, record.name, record.namespace, uid=record.uid)
 
     # --- the job
+
+    async def is_current(self, job: Job) -> bool:
+        """Whether the job is as the API server has it; what is newer enters the cache."""
+        adapter = ADAPTERS[job.id.kind]
+        try:
+            now = await self._client.get(adapter.kind, job.id.name, job.id.namespace)
+        except errors.NotFound:
+            return False  # its watch will tell
+        if now["metadata"]["resourceVersion"] == job.meta["resourceVersion"]:
+            return True
+        self._sources.jobs[job.id.kind].observe_write(now)
+        return False
 
     async def hold(self, adapter: Adapter, job: Job, after: int) -> None:
         await self._change(adapter, job, held(job, after))
