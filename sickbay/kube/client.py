@@ -28,7 +28,7 @@ from sickbay.api.kinds import POD, Kind
 from sickbay.clock import Clock, SystemClock
 from sickbay.kube import decode, errors
 from sickbay.kube.decode import Identity, Malformed
-from sickbay.kube.metrics import KubeMetrics
+from sickbay.kube.metrics import KubeMetrics, RequestMetrics
 from sickbay.kube.objects import nameless
 from sickbay.kube.outgoing import Outgoing
 
@@ -105,6 +105,7 @@ class Client:
         self._outgoing = Outgoing(http, user_agent)
         self._clock: Clock = clock or SystemClock()
         self.metrics = metrics or KubeMetrics()
+        self._requests = RequestMetrics(self.metrics)
 
     async def aclose(self) -> None:
         """Close the connections."""
@@ -280,10 +281,9 @@ class Client:
                 async with asyncio.timeout(REQUEST_SECONDS):
                     response = await self.http.send(request)
             except _LOST as error:
-                self.metrics.requests.labels(method, "0").inc()
+                self._requests.lost(method)
                 _lost(f"{method} {path}", error)
-            self.metrics.requests.labels(method, str(response.status_code)).inc()
-            self.metrics.request_seconds.labels(method).observe(self._clock.monotonic() - started)
+            self._requests.answered(method, response.status_code, self._clock.monotonic() - started)
             if response.status_code < 300:
                 return response.content
             failure = errors.from_response(response.status_code, response.content, response.headers)

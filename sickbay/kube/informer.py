@@ -24,6 +24,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Mapping
 from contextlib import aclosing
+from functools import lru_cache
 from typing import Generic, TypeVar
 
 import structlog
@@ -105,6 +106,7 @@ class Informer(Generic[T]):
         self._heard = clock.monotonic()
         self._compare_at = 0.0
         component = client.user_agent
+        self._events = lru_cache(maxsize=16)(self._metrics.watch_events.labels)
         self._metrics.informer_objects.labels(component, kind.kind).set_function(lambda: len(self.store))
         self._metrics.informer_age.labels(component, kind.kind).set_function(self.age)
 
@@ -216,7 +218,7 @@ class Informer(Generic[T]):
         return max(1, min(int(wanted), int(self._compare_at - self._clock.monotonic()) + 1))
 
     def _receive(self, event: WatchEvent[T]) -> None:
-        self._metrics.watch_events.labels(self.kind.kind, event.type).inc()
+        self._events(self.kind.kind, event.type).inc()
         if event.type == "BOOKMARK":
             self._moved(event.identity.resource_version)
             return

@@ -5,6 +5,8 @@ Labels are kinds, verbs and queue names: few and fixed. Never a node or a pod na
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 
 _SECONDS = (0.005, 0.02, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0)
@@ -64,3 +66,29 @@ class KubeMetrics:
         self.lease_lost = Counter("sickbay_lease_lost", "Leases lost against our will", ["lease"], registry=registry)
         self.events_sent = Counter("sickbay_events_sent", "Events written, repetitions too", registry=registry)
         self.events_dropped = Counter("sickbay_events_dropped", "Events not written", ["cause"], registry=registry)
+
+
+class QueueMetrics:
+    """The series of one queue. To look a series up by its labels costs more than to count in it."""
+
+    def __init__(self, metrics: KubeMetrics, queue: str) -> None:
+        self.depth = metrics.queue_depth.labels(queue)
+        self.adds = metrics.queue_adds.labels(queue)
+        self.retries = metrics.queue_retries.labels(queue)
+        self.wait_seconds = metrics.queue_wait_seconds.labels(queue)
+        self.work_seconds = metrics.queue_work_seconds.labels(queue)
+
+
+class RequestMetrics:
+    """The series of a client's requests, for the same reason."""
+
+    def __init__(self, metrics: KubeMetrics) -> None:
+        self._count = lru_cache(maxsize=256)(metrics.requests.labels)
+        self._seconds = lru_cache(maxsize=16)(metrics.request_seconds.labels)
+
+    def lost(self, verb: str) -> None:
+        self._count(verb, "0").inc()
+
+    def answered(self, verb: str, code: int, seconds: float) -> None:
+        self._count(verb, str(code)).inc()
+        self._seconds(verb).observe(seconds)

@@ -26,7 +26,7 @@ from sickbay.clock import Clock, Randomness
 from sickbay.kube import errors
 from sickbay.kube.backoff import delay
 from sickbay.kube.keyqueue import KeyQueue
-from sickbay.kube.metrics import KubeMetrics
+from sickbay.kube.metrics import KubeMetrics, QueueMetrics
 
 K = TypeVar("K", bound=Hashable)
 
@@ -62,14 +62,14 @@ class WorkQueue(Generic[K]):
         self._clock = clock
         self._randomness = randomness
         self._retry_low, self._retry_high = retry_low, retry_high
-        self._metrics = metrics or KubeMetrics()
+        self._metrics = QueueMetrics(metrics or KubeMetrics(), name)
         self._keys: KeyQueue[K] = KeyQueue()
         self._more = asyncio.Event()
         self._idle = 0
         self._armed = float("inf")
         self._alarm: asyncio.Task[None] | None = None
         self._closed = False
-        self._metrics.queue_depth.labels(name).set_function(lambda: len(self._keys))
+        self._metrics.depth.set_function(lambda: len(self._keys))
 
     def __len__(self) -> int:
         """Keys that wait to be taken."""
@@ -82,7 +82,7 @@ class WorkQueue(Generic[K]):
 
     def add(self, key: K, priority: int = 0) -> None:
         """Let the key be looked at as soon as its turn comes."""
-        self._metrics.queue_adds.labels(self.name).inc()
+        self._metrics.adds.inc()
         self._keys.add(key, self._clock.monotonic(), priority)
         self._more.set()
 
@@ -91,7 +91,7 @@ class WorkQueue(Generic[K]):
         if seconds <= 0:
             self.add(key, priority)
             return
-        self._metrics.queue_adds.labels(self.name).inc()
+        self._metrics.adds.inc()
         self._keys.add_at(key, self._clock.monotonic() + seconds, priority)
         if self._idle:
             self._arm()
@@ -100,7 +100,7 @@ class WorkQueue(Generic[K]):
         """Put the key back after its back-off. Returns the seconds."""
         wait = delay(self._keys.fail(key), self._retry_low, self._retry_high)
         wait *= 1 + self._randomness.uniform(0, RETRY_JITTER)
-        self._metrics.queue_retries.labels(self.name).inc()
+        self._metrics.retries.inc()
         self.add_after(key, wait, self._keys.priority(key))
         return wait
 
@@ -117,7 +117,7 @@ class WorkQueue(Generic[K]):
             self._keys.ring(now)
             taken = self._keys.take()
             if taken is not None:
-                self._metrics.queue_wait_seconds.labels(self.name).observe(now - taken[1].since)
+                self._metrics.wait_seconds.observe(now - taken[1].since)
                 return taken[0]
             await self._pause()
 
@@ -155,7 +155,7 @@ class WorkQueue(Generic[K]):
                 await self._work(key, reconcile)
             finally:
                 self.done(key)
-                self._metrics.queue_work_seconds.labels(self.name).observe(self._clock.monotonic() - started)
+                self._metrics.work_seconds.observe(self._clock.monotonic() - started)
 
     async def _work(self, key: K, reconcile: Reconcile[K]) -> None:
         try:
