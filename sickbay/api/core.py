@@ -119,7 +119,10 @@ class Node(CorePart, frozen=True):
         return condition is not None and condition.status == "True"
 
     def condition(self, type_: str) -> NodeCondition | None:
-        return next((c for c in self.status.conditions if c.type == type_), None)
+        for condition in self.status.conditions:
+            if condition.type == type_:
+                return condition
+        return None
 
     def taint(self, key: str) -> Taint | None:
         return next((t for t in self.spec.taints if t.key == key), None)
@@ -303,7 +306,10 @@ class Pod(CorePart, frozen=True):
         return owner is not None and owner.kind == "DaemonSet"
 
     def condition(self, type_: str) -> PodCondition | None:
-        return next((c for c in self.status.conditions if c.type == type_), None)
+        for condition in self.status.conditions:
+            if condition.type == type_:
+                return condition
+        return None
 
     def tolerates(self, taint: Taint) -> bool:
         return any(toleration.tolerates(taint) for toleration in self.spec.tolerations)

@@ -253,12 +253,14 @@ class DecideController:
         node = self._sources.nodes.get(name)
         for changed in self._sources.count(name):
             self._queue.add(("pool", changed))
-        for repair in self._sources.repairs_of(name):
+        known = self._sources.repairs_of(name)
+        for repair in known:
             if not repair.ended or repair.metadata.finalizers:
                 self._queue.add(("repair", repair.metadata.name), priority=1)
         if node is None or self._sources.open_repair_of(node) is not None:
             return None
-        await self._remember(node)
+        if known:
+            await self._remember(node)
         active = self._sources.active(node)
         seen = self._sources.seen(node)
         pool, _ = self._sources.pools_of(node)

@@ -27,8 +27,9 @@ from sickbay.decide.domains import onset_key
 from sickbay.decide.excuse import excused
 from sickbay.decide.faults import Active, active_faults
 from sickbay.decide.hand import holds_node, untouched
+from sickbay.decide.membership import Memberships
 from sickbay.decide.plan import matching_entry
-from sickbay.decide.slots import out_of_service, owner_and_envelopes
+from sickbay.decide.slots import out_of_service
 from sickbay.decide.storm import Onset
 from sickbay.decide.tally import Facts, Tally
 from sickbay.decide.tenancy import Tenancy
@@ -40,6 +41,10 @@ log = structlog.get_logger(__name__)
 RESYNC = 240.0
 """Seconds between comparisons of a cache with a fresh list, and up to a fifth more by lot: a lost watch event goes
 unnoticed for less than five minutes."""
+
+COUNT_LASTS = 5.0
+"""Seconds for which a node that was counted with all others need not be counted again by its own look. Longer than a
+pass over 10,000 nodes takes, too short for a Hold or a remembered cancel to end unnoticed."""
 
 
 class Sources:
@@ -75,11 +80,17 @@ class Sources:
         self.tenancy = Tenancy(client, clock, randomness, resync)
         self.catalogue = catalogue.build()
         self.tally = Tally()
+        self._memberships = Memberships(self.pools)
         self._clock = clock
         self._seen: dict[str, dict[str, datetime]] = {}
         self._blind: dict[str, datetime] = {}
         self._active: dict[str, tuple[tuple[object, ...], list[Active]]] = {}
         self._edition = 0
+        self._counted: dict[str, str] = {}
+        """Versions of the nodes that `count_all` has counted and nobody has looked at since."""
+        self._counted_at = 0.0
+        self.repairs.on_change(lambda *both: self._touch(*(r.spec.node.name for r in both if r is not None)))
+        self.recoveries.on_change(lambda *both: self._touch(*(n for r in both if r for n in suspect_nodes(r))))
         self.types.on_change(lambda _old, _new: self._stale())
         self._catalogue_stale = False
 
@@ -145,13 +156,29 @@ class Sources:
             self._active.pop(name, None)
             self._seen.pop(name, None)
             self._blind.pop(name, None)
+            self._memberships.forget(name)
             return self.tally.drop(name)
+        if self._just_counted(node):
+            return set()
         self.seen(node)
         return self.tally.put(name, self._facts(node))
 
     def count_all(self) -> None:
         """Count everything anew: a pool, a rule, a Hold or a fault type has changed."""
-        self.tally.rebuild({node.name: self._facts(node) for node in self.nodes.all()})
+        nodes = self.nodes.all()
+        self.tally.rebuild({node.name: self._facts(node) for node in nodes})
+        self._counted = {node.name: node.metadata.resource_version for node in nodes}
+        self._counted_at = self._clock.monotonic()
+
+    def _just_counted(self, node: Node) -> bool:
+        """This version was counted with all the others a moment ago, and nothing that bears on it came since."""
+        counted = self._counted.pop(node.name, "")
+        recent = self._clock.monotonic() - self._counted_at < COUNT_LASTS
+        return recent and counted == node.metadata.resource_version
+
+    def _touch(self, *nodes: str) -> None:
+        for node in nodes:
+            self._counted.pop(node, None)
 
     def _facts(self, node: Node) -> Facts:
         owner, envelopes = self.pools_of(node)
@@ -198,7 +225,7 @@ class Sources:
         return urgency.provider_date([e.spec.not_before for e in events if not e.status.terminal])
 
     def pools_of(self, node: Node) -> tuple[RepairPool | None, list[RepairPool]]:
-        return owner_and_envelopes(self.pools.all(), node)
+        return self._memberships.of(node)
 
     def repairs_of(self, node: str) -> list[NodeRepair]:
         return self.repairs.by_index("node", node)

@@ -67,7 +67,8 @@ class Store(Generic[T]):
 
     def by_index(self, index: str, value: str) -> list[T]:
         """The objects found under a value of an index. Raises KeyError for an index that was not declared."""
-        return [self._objects[key] for key in self._indexes[index].get(value, ())]
+        found = self._indexes[index].get(value)
+        return [self._objects[key] for key in found] if found else []
 
     def upsert(self, obj: T) -> Change[T] | None:
         """Take an object in unless what is known is as new. Returns what changed."""

@@ -218,14 +218,14 @@ async def test_depth_waits_and_retries_are_measured(queue: WorkQueue[str], clock
     metrics = queue._metrics
     queue.add("a")
     queue.add("b")
-    assert metrics.queue_depth.labels("work").collect()[0].samples[0].value == 2
+    assert next(iter(metrics.depth.collect())).samples[0].value == 2
     await clock.sleep(3)
     looks = Looks(clock)
     looks.answers = iter([KeyError("bug")])
     async with serving(queue, looks):
         await clock.sleep(10)
-    assert metrics.queue_retries.labels("work")._value.get() == 1
-    assert metrics.queue_wait_seconds.labels("work")._sum.get() >= 6
+    assert metrics.retries._value.get() == 1
+    assert metrics.wait_seconds._sum.get() >= 6
 
 
 @settings(deadline=None)
