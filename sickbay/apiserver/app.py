@@ -68,16 +68,23 @@ class ApiServer:
             return
         if scope["type"] != "http":
             raise RuntimeError(f"the API server speaks HTTP, not {scope['type']}")
-        answer: Answer | WatchStream
         try:
             body = await _read_body(receive)
-            answer = self._answer(scope, body)
         except StatusError as error:
-            answer = refusal(error)
+            await _send(refusal(error), send)
+            return
+        answer = self.answer(scope, body)
         if isinstance(answer, WatchStream):
             await self._stream(answer, receive, send)
         else:
             await _send(answer, send)
+
+    def answer(self, scope: MutableMapping[str, Any], body: bytes) -> Answer | WatchStream:
+        """What one request gets, in one go. `scope` is ASGI's."""
+        try:
+            return self._answer(scope, body)
+        except StatusError as error:
+            return refusal(error)
 
     def _answer(self, scope: MutableMapping[str, Any], body: bytes) -> Answer | WatchStream:
         headers: dict[bytes, bytes] = dict(scope["headers"])
@@ -204,14 +211,17 @@ async def _read_body(receive: Receive) -> bytes:
             return b"".join(pieces)
 
 
-async def _send(answer: Answer, send: Send) -> None:
-    headers = [
+def headers_of(answer: Answer) -> list[tuple[bytes, bytes]]:
+    return [
         (b"content-type", answer.content_type),
         (b"content-length", str(len(answer.body)).encode()),
         (b"cache-control", b"no-cache, private"),
         *answer.headers,
     ]
-    await send({"type": "http.response.start", "status": answer.status, "headers": headers})
+
+
+async def _send(answer: Answer, send: Send) -> None:
+    await send({"type": "http.response.start", "status": answer.status, "headers": headers_of(answer)})
     await send({"type": "http.response.body", "body": answer.body, "more_body": False})
 
 

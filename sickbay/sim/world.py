@@ -24,7 +24,7 @@ from sickbay.api.names import AGENT_LEASES
 from sickbay.apiserver.app import ApiServer
 from sickbay.apiserver.errors import Obj
 from sickbay.apiserver.store import Store
-from sickbay.apiserver.transport import InProcessTransport
+from sickbay.apiserver.transport import DirectTransport
 from sickbay.apiserver.writes import Caller
 from sickbay.clock import Randomness, rfc3339, rfc3339_micro
 from sickbay.sim.cloud import Behaviour, Cloud, ScriptLine
@@ -97,7 +97,7 @@ class World:
         self.fleet.on_machine.append(lifecycle.adopt)
         self.weather = Weather(self.randomness.fork())
         self.server = ApiServer(self.store, anonymous=anonymous)
-        around = Surroundings(self.clock, self.weather, lambda: InProcessTransport(self.server), self.problem)
+        around = Surroundings(self.clock, self.weather, lambda: DirectTransport(self.server), self.problem)
         self.staff = Staff(self, around, settings)
         self._work: list[asyncio.Task[None]] = []
         self._people: dict[str, Hand] = {}

@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from contextlib import aclosing
 from typing import Any
 
 import httpx2
 import pytest
 
-from sickbay.apiserver.transport import InProcessTransport, Message, Receive, Send
+from sickbay.apiserver.app import ApiServer
+from sickbay.apiserver.store import Store
+from sickbay.apiserver.transport import DirectTransport, InProcessTransport, Message, Receive, Send
+from sickbay.apiserver.writes import SYSTEM
+from sickbay.clock import Randomness, SystemClock
 
 
 def client_of(app: Any) -> httpx2.AsyncClient:
@@ -136,3 +141,57 @@ async def test_an_app_that_ends_without_an_answer_is_a_protocol_error() -> None:
     async with client_of(app) as client:
         with pytest.raises(httpx2.RemoteProtocolError, match="without an answer"):
             await client.get("/")
+
+
+@pytest.fixture
+def server() -> ApiServer:
+    return ApiServer(Store(SystemClock(), Randomness(1)), anonymous=SYSTEM)
+
+
+def both(server: ApiServer) -> tuple[httpx2.AsyncClient, httpx2.AsyncClient]:
+    direct = httpx2.AsyncClient(transport=DirectTransport(server), base_url="http://app")
+    return direct, client_of(server)
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "body"),
+    [
+        ("GET", "/api/v1/namespaces", b""),
+        ("GET", "/api/v1/namespaces?limit=1", b""),
+        ("GET", "/api/v1/nodes/absent", b""),
+        ("GET", "/nowhere", b""),
+        ("GET", "/healthz", b""),
+        ("POST", "/api/v1/nodes", b"{"),
+        ("PUT", "/api/v1/nodes", b"{}"),
+        ("PATCH", "/api/v1/namespaces/default", b'{"metadata":{"labels":{"a":5}}}'),
+    ],
+)
+async def test_the_direct_way_gives_the_same_answers(server: ApiServer, method: str, path: str, body: bytes) -> None:
+    headers = {"content-type": "application/merge-patch+json" if method == "PATCH" else "application/json"}
+    direct, letter = both(server)
+    first = await direct.request(method, path, content=body, headers=headers)
+    second = await letter.request(method, path, content=body, headers=headers)
+    assert (first.status_code, first.content) == (second.status_code, second.content)
+    assert first.headers == second.headers
+
+
+async def test_the_direct_way_streams_watches(server: ApiServer) -> None:
+    direct, _ = both(server)
+    async with direct, direct.stream("GET", "/api/v1/nodes?watch=1") as stream:
+        await direct.post("/api/v1/nodes", json={"metadata": {"name": "a"}})
+        line = json.loads(await anext(stream.aiter_lines()))
+    assert (line["type"], line["object"]["metadata"]["name"]) == ("ADDED", "a")
+
+
+async def test_others_get_between_two_requests_of_one_task(server: ApiServer) -> None:
+    direct, _ = both(server)
+    order: list[str] = []
+
+    async def ask(name: str) -> None:
+        for _ in range(20):
+            await direct.get("/version")
+            order.append(name)
+
+    await asyncio.gather(ask("a"), ask("b"))
+    assert order.index("b") < 19
+    assert order.index("a") < 19
