@@ -61,18 +61,17 @@ class ConvertController:
     ) -> None:  # fmt: skip
         self._options = options or ConvertOptions()
         self._client, self._clock, self._providers = client, clock, providers
-        lease, registry = self._options.lease, registry or CollectorRegistry()
+        registry = registry or CollectorRegistry()
         self._elector = Elector(
             client, clock, randomness, name="sickbay-convert",
             namespace=self._options.namespace, identity=self._options.identity,
-            lease_duration=lease.duration, renew_deadline=lease.deadline, retry_period=lease.period,
+            times=self._options.lease,
         )  # fmt: skip
         self._sources = Sources(client, clock, randomness, self._options.resync)
         self._recorder = EventRecorder(client, clock, randomness, component="sickbay-convert")
         self._agents = AgentWatch(client, clock, self._sources, self._recorder, self._options.look)
         self._queue: WorkQueue[str] = WorkQueue(clock, randomness, name="convert")
-        self._events = Events(client, clock, self._sources.nodes, self._sources.infra, self._check, registry)
-        self._leadership: Leadership | None = None
+        self._events = Events(client, clock, self._sources.nodes, self._sources.infra, self._elector.check, registry)
         ConvertMetrics(registry, self._sources, self._agents)
         self._sources.nodes.on_change(self._node_changed)
         self._sources.infra.on_change(self._infra_changed)
@@ -93,8 +92,7 @@ class ConvertController:
     def is_leader(self) -> bool:
         return self._elector.is_leader()
 
-    async def _lead(self, leadership: Leadership) -> None:
-        self._leadership = leadership
+    async def _lead(self, _: Leadership) -> None:
         await self._sources.wait_synced()
         await self._sources.read_afresh()
         self._add_all()
@@ -103,11 +101,6 @@ class ConvertController:
             group.create_task(self._look_again())
             for source in self._providers:
                 group.create_task(poll(source, self._events, self._clock))
-
-    def _check(self) -> None:
-        if self._leadership is None:
-            raise errors.Conflict(409, "Conflict", "this process does not lead")
-        self._leadership.check()
 
     async def _look_again(self) -> None:
         while True:
@@ -167,7 +160,7 @@ class ConvertController:
             return node
         body = nodes.conditions_patch(changed, uid=fresh.uid)
         body["metadata"]["resourceVersion"] = fresh.metadata.resource_version
-        self._check()
+        self._elector.check()
         written = await self._client.patch_strategic(kinds.NODE, node.name, body, subresource="status")
         self._sources.nodes.observe_write(written)
         return written
@@ -178,7 +171,7 @@ class ConvertController:
         changed = changes(node, wanted, rfc3339(self._clock.now()))
         if not changed:
             return
-        self._check()
+        self._elector.check()
         written = await nodes.set_conditions(self._client, node.name, changed, uid=node.uid)
         self._sources.nodes.observe_write(written)
         for condition in changed:

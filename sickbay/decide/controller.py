@@ -91,18 +91,15 @@ class DecideController:
             name="sickbay-decide",
             namespace=self._options.namespace,
             identity=self._options.identity,
-            lease_duration=self._options.lease.duration,
-            renew_deadline=self._options.lease.deadline,
-            retry_period=self._options.lease.period,
+            times=self._options.lease,
         )
         self._sources = Sources(client, clock, randomness, self._options.resync)
         self._recorder = EventRecorder(client, clock, randomness, component="sickbay-decide")
-        self._writer = Writer(client, self._sources, self._recorder, self._check)
-        self._reservations = Reservations(client, clock, self._sources, self._recorder, self._check)
+        self._writer = Writer(client, self._sources, self._recorder, self._elector.check)
+        self._reservations = Reservations(client, clock, self._sources, self._recorder, self._elector.check)
         self._views = Views(self._sources, self._reservations)
         self._queue: WorkQueue[Key] = WorkQueue(clock, randomness, name="decide")
         self._metrics = DecideMetrics(registry or CollectorRegistry(), self._sources)
-        self._leadership: Leadership | None = None
         self._recount = True
         self._subscribe()
 
@@ -122,8 +119,7 @@ class DecideController:
     def is_leader(self) -> bool:
         return self._elector.is_leader()
 
-    async def _lead(self, leadership: Leadership) -> None:
-        self._leadership = leadership
+    async def _lead(self, _: Leadership) -> None:
         await self._sources.wait_synced()
         await self._sources.relist()
         self._sources.refresh_catalogue()
@@ -132,11 +128,6 @@ class DecideController:
         async with asyncio.TaskGroup() as group:
             group.create_task(self._queue.run(self._reconcile, workers=1))
             group.create_task(self._look_again())
-
-    def _check(self) -> None:
-        if self._leadership is None:
-            raise errors.Conflict(409, "Conflict", "this process does not lead")
-        self._leadership.check()
 
     async def _look_again(self) -> None:
         while True:

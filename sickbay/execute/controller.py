@@ -81,8 +81,7 @@ class ExecuteController:
         self._elector = Elector(
             client, clock, randomness, name="sickbay-execute",
             namespace=self._options.namespace, identity=self._options.identity,
-            lease_duration=self._options.lease.duration, renew_deadline=self._options.lease.deadline,
-            retry_period=self._options.lease.period,
+            times=self._options.lease,
         )  # fmt: skip
         self._queue: WorkQueue[str] = WorkQueue(clock, randomness, name="execute", retry_high=RETRY_MOST)
         self._recoveries: Informer[JobRecovery] = self._informer(kinds.JOB_RECOVERY)

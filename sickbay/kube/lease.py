@@ -27,7 +27,7 @@ from sickbay.api.kinds import LEASE
 from sickbay.clock import Clock, Randomness, rfc3339_micro
 from sickbay.kube import errors
 from sickbay.kube.client import Client
-from sickbay.kube.leadership import Leadership, Observation, next_term
+from sickbay.kube.leadership import Leadership, NotLeading, Observation, next_term
 from sickbay.kube.metrics import KubeMetrics
 
 LEASE_DURATION, RENEW_DEADLINE, RETRY_PERIOD = 15, 10.0, 2.0
@@ -43,6 +43,8 @@ class LeaseTimes:
     period: float = RETRY_PERIOD
 
 
+USUAL = LeaseTimes()
+
 TERMS_MISSED = 1000
 """Terms skipped when a deleted Lease is made anew: more than can have passed out of one candidate's sight."""
 
@@ -55,7 +57,7 @@ Lead = Callable[[Leadership], Coroutine[Any, Any, None]]
 
 
 class Elector:
-    """See the module. Durations in seconds; `renew_deadline` must be shorter than `lease_duration`."""
+    """See the module. Raises ValueError for times that leave no margin."""
 
     def __init__(
         self,
@@ -66,16 +68,14 @@ class Elector:
         name: str,
         namespace: str,
         identity: str,
-        lease_duration: int = LEASE_DURATION,
-        renew_deadline: float = RENEW_DEADLINE,
-        retry_period: float = RETRY_PERIOD,
+        times: LeaseTimes = USUAL,
         on_lost: Callable[[], None] | None = None,
         metrics: KubeMetrics | None = None,
     ) -> None:
-        if not 0 < retry_period < renew_deadline < lease_duration:
+        if not 0 < times.period < times.deadline < times.duration:
             raise ValueError(
-                f"lease {name}: retry period {retry_period:g} s < renew deadline {renew_deadline:g} s "
-                f"< lease duration {lease_duration} s must hold"
+                f"lease {name}: retry period {times.period:g} s < renew deadline {times.deadline:g} s "
+                f"< lease duration {times.duration} s must hold"
             )
         self.identity = f"{identity}_{randomness.hex(8)}"
         self.holder = ""
@@ -83,7 +83,7 @@ class Elector:
         self._clock = clock
         self._randomness = randomness
         self._name, self._namespace = name, namespace
-        self._duration, self._deadline, self._period = lease_duration, renew_deadline, retry_period
+        self._duration, self._deadline, self._period = times.duration, times.deadline, times.period
         self._on_lost = on_lost
         self._metrics = metrics or client.metrics
         self._seen = Observation()
@@ -102,6 +102,12 @@ class Elector:
     def is_leader(self) -> bool:
         """Whether we surely lead at this moment, by the monotonic clock."""
         return self._leadership is not None and self._leadership.valid()
+
+    def check(self) -> None:
+        """For whatever writes in the leader's name: raises NotLeading unless we surely lead at this moment."""
+        if self._leadership is None:
+            raise NotLeading(f"this process does not hold the lease {self._name}")
+        self._leadership.check()
 
     async def run(self, lead: Lead) -> None:
         """Lead whenever we can, until cancelled or until `lead` returns; then give the lease back.

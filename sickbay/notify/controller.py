@@ -67,7 +67,6 @@ class NotifyController:
             client, clock, randomness, name="sickbay-notify",
             namespace=self._options.namespace, identity=self._options.identity,
         )  # fmt: skip
-        self._leadership: Leadership | None = None
         registry = registry or CollectorRegistry()
         labels = ["channel", "category"]
         self._sent = Counter("sickbay_messages", "Messages that arrived", labels, registry=registry)
@@ -91,8 +90,7 @@ class NotifyController:
     def is_leader(self) -> bool:
         return self._elector.is_leader()
 
-    async def _lead(self, leadership: Leadership) -> None:
-        self._leadership = leadership
+    async def _lead(self, _: Leadership) -> None:
         await self._repairs.synced.wait()
         await self._events.synced.wait()
         self._add_all()
@@ -143,8 +141,7 @@ class NotifyController:
         return None if due.next is None else max(0.5, (due.next - now).total_seconds())
 
     async def _note(self, informer: Informer[Any], kind: Kind[Any], obj: Any, message: Message) -> Any:
-        assert self._leadership is not None
-        self._leadership.check()
+        self._elector.check()
         noted: dict[str, str | None] = {message.key: rfc3339(self._clock.now())}
         told = sorted(obj.status.notified.items(), key=lambda item: item[1])
         noted |= dict.fromkeys(key for key, _ in told[: max(0, len(told) + 1 - NOTED)])
@@ -156,10 +153,9 @@ class NotifyController:
 
     async def _deliver(self, message: Message) -> bool:
         """True when every channel took it or will never take it."""
-        assert self._leadership is not None
         arrived = True
         for channel in self._channels:
-            self._leadership.check()
+            self._elector.check()
             try:
                 await channel.send(message)
             except NotDelivered as failure:

@@ -80,18 +80,16 @@ class RecoverController:
         self._options = options or RecoverOptions()
         self._client = client
         self._clock = clock
-        lease = self._options.lease
         self._elector = Elector(
             client, clock, randomness, name="sickbay-recover",
             namespace=self._options.namespace, identity=self._options.identity,
-            lease_duration=lease.duration, renew_deadline=lease.deadline, retry_period=lease.period,
+            times=self._options.lease,
         )  # fmt: skip
         self._queue: WorkQueue[JobId] = WorkQueue(clock, randomness, name="recover")
         self._sources = Sources(client, clock, randomness, self._queue.add, self._options.resync)
         self._recorder = EventRecorder(client, clock, randomness, component="sickbay-recover")
-        self._writer = Writer(client, self._sources, self._check)
+        self._writer = Writer(client, self._sources, self._elector.check)
         self._metrics = RecoverMetrics(registry or CollectorRegistry())
-        self._leadership: Leadership | None = None
 
     async def run(self) -> None:
         """Keep the caches current, and act whenever the lease is ours."""
@@ -108,19 +106,13 @@ class RecoverController:
     def is_leader(self) -> bool:
         return self._elector.is_leader()
 
-    async def _lead(self, leadership: Leadership) -> None:
-        self._leadership = leadership
+    async def _lead(self, _: Leadership) -> None:
         await self._sources.wait_synced()
         await self._sources.relist()
         self._add_all()
         async with asyncio.TaskGroup() as group:
             group.create_task(self._queue.run(self._reconcile, workers=WORKERS))
             group.create_task(self._look_again())
-
-    def _check(self) -> None:
-        if self._leadership is None:
-            raise errors.Conflict(409, "Conflict", "this process does not lead")
-        self._leadership.check()
 
     async def _look_again(self) -> None:
         while True:

@@ -18,7 +18,7 @@ from sickbay.kube.client import Client
 from sickbay.kube.events import NORMAL, EventRecorder, reference
 from sickbay.kube.informer import Informer
 from sickbay.kube.leadership import Leadership
-from sickbay.kube.lease import Elector
+from sickbay.kube.lease import Elector, LeaseTimes
 from sickbay.kube.nodelease import Hold, NodeLease
 from tests.support.controlplane import API_SERVER, ControlPlane
 from tests.support.eventually import eventually
@@ -324,9 +324,7 @@ async def test_the_lease_passes_from_a_leader_that_is_cut_off(control_plane: Con
             name="kube-elect",
             namespace="default",
             identity=f"c{number}",
-            lease_duration=3,
-            renew_deadline=2,
-            retry_period=0.4,
+            times=LeaseTimes(3, 2, 0.4),
         )
         candidates.append((elector, remote, wire))
     (one, remote_one, wire), (two, remote_two, _) = candidates

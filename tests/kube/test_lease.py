@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from sickbay.api.kinds import LEASE
 from sickbay.clock import Clock, Randomness
 from sickbay.kube.leadership import Leadership
-from sickbay.kube.lease import Elector
+from sickbay.kube.lease import Elector, LeaseTimes
 from sickbay.sim.loop import LoopClock, VirtualLoop, run_virtual
 from tests.kube.served import Cut, Server
 
@@ -309,9 +309,7 @@ async def test_durations_that_leave_no_margin_are_refused(
             name=NAME,
             namespace=NAMESPACE,
             identity="x",
-            lease_duration=duration,
-            renew_deadline=deadline,
-            retry_period=period,
+            times=LeaseTimes(duration, deadline, period),
         )
 
 
