@@ -17,6 +17,8 @@ from sickbay.decide.replan import take_over
 from sickbay.decide.wants import wanted_slot
 from sickbay.decide.work import Work
 
+CORDONS_WITHIN = timedelta(seconds=30)
+"""How long a drain waits for the cordons of other nodes: usually they stand within a second."""
 CLEAR_PROOF_PATIENCE = timedelta(minutes=30)
 """How long a plan pauses for the proof that a fault which is no longer seen is gone, before people are asked."""
 
@@ -31,7 +33,7 @@ def enter(work: Work) -> None:
         return None
     step = work.current.step
     if step in (Step.QUARANTINE, Step.DRAIN, Step.REPAIR):
-        if faultstate.recovered(work) and not _found_unwell(work):
+        if faultstate.recovered(work) and not _found_unwell(work) and group.acting(work) is None:
             return leave(work)
         if _young(work) or _paused(work) or _replanned(work) or _stepped_back(work) or _off_limits(work) or held(work):
             return None
@@ -40,7 +42,7 @@ def enter(work: Work) -> None:
         return None
     if step == Step.REPAIR and not rungs.chosen(work):
         return None
-    if together.waits(work) or urgency.waits(work):
+    if together.waits(work) or _others_first(work) or urgency.waits(work):
         return None
     if not gate.passed(work) or urgency.granted(work) or _no_slot(work):
         return None
@@ -70,6 +72,25 @@ def _found_unwell(work: Work) -> bool:
     if not validated or not acted or work.current.step != Step.REPAIR:
         return False
     return validated[-1].state == StepState.FAILED and validated[-1].n >= acted[-1].n
+
+
+def _others_first(work: Work) -> bool:
+    """Nodes that have just been admitted are cordoned before this one is drained: its pods must not move to them."""
+    pool, current = work.view.pool, work.current
+    if current.step != Step.DRAIN or pool is None or work.now - work.moment(current.since) >= CORDONS_WITHIN:
+        return False
+    name = work.repair.spec.node.name
+    coming = [s.node for s in pool.status.slots if s.kind == "Unavailable" and s.node != name and _new(work, s.since)]
+    if not coming:
+        return False
+    message = f"Drain waits until {', '.join(sorted(coming)[:3])} are cordoned too"
+    work.wait(Phase.PENDING, WaitsFor.SLOT, message, "GoOn", work.moment(current.since) + CORDONS_WITHIN)
+    work.wake(work.now + timedelta(seconds=1))
+    return True
+
+
+def _new(work: Work, since: str | None) -> bool:
+    return work.now - work.moment(since) < CORDONS_WITHIN
 
 
 def _stepped_back(work: Work) -> bool:
