@@ -26,12 +26,11 @@ from sickbay.api.node_repair import NodeRepair
 from sickbay.api.repair_pool import RepairPool
 from sickbay.api.words import Outcome, Phase
 from sickbay.clock import Clock, Randomness, rfc3339
-from sickbay.decide import budget, domains, manual, memory, opening, plan
+from sickbay.decide import domains, forming, manual, memory, opening, plan
 from sickbay.decide.endings import end
 from sickbay.decide.gangs import gang_of, is_job_pod
 from sickbay.decide.metrics import DecideMetrics
 from sickbay.decide.opening import open_repair
-from sickbay.decide.plan import without_domain_acts
 from sickbay.decide.progress import advance
 from sickbay.decide.relevance import relevant
 from sickbay.decide.reservations import Reservations
@@ -266,32 +265,9 @@ class DecideController:
         prefix = plan.resolve_prefix(rule, self._options.approval_prefixes)
         result = open_repair(node, active, pool, rule, past, seen, prefix, self._sources.catalogue.version, now)
         if result.repair is not None:
-            await self._open(self._of_domain(result.repair, node, pool, past), node)
+            await self._open(forming.formed(self._sources, result.repair, node, pool, past, now), node)
             return None
         return None if result.again in (None, opening.NEVER) else _seconds(now, result.again)
-
-    def _of_domain(self, draft: NodeRepair, node: Node, pool: RepairPool, past: list[NodeRepair]) -> NodeRepair:
-        """The draft as it is; for a fault of a whole domain, as the leader of a group, or as one member alone."""
-        lead = next((a for a in self._sources.active(node) if a.name == draft.spec.faults[0].type), None)
-        key = lead.type.spec.domain if lead is not None and lead.type.spec.scope == "Domain" else ""
-        plan_alone = domains.on_its_own
-        if lead is None or not key or opening.observes(pool, lead):
-            draft.spec.plan = without_domain_acts(draft.spec.plan) if not key else draft.spec.plan
-            return draft
-        value = node.labels.get(key)
-        if not value:
-            draft.spec.plan = plan_alone(draft.spec.plan, f"the node has no label {key}: its domain is not known")
-            return draft
-        nodes = self._sources.members(key, value)
-        sick = frozenset(n.name for n in nodes if any(a.name == lead.name for a in self._sources.active(n)))
-        settings = next((d for d in pool.spec.domains if d.key == key), None)
-        membership = domains.Membership(key, value, nodes, sick, settings)
-        history = [r for r in past if r.spec.node.uid == node.uid]
-        why = domains.alone(membership) or budget.used_up(history, pool, self._clock.now())
-        if why:
-            draft.spec.plan = plan_alone(draft.spec.plan, why)
-            return draft
-        return domains.led(draft, membership)
 
     async def _join(self, leader: NodeRepair, node: Node, pool: RepairPool | None) -> float | None:
         """The node is a member of a group that has no record of it yet."""

@@ -14,12 +14,13 @@ from dataclasses import dataclass
 import msgspec
 
 from sickbay.api import names, objectnames
+from sickbay.api.actions import domain_wide
 from sickbay.api.core import Node
 from sickbay.api.meta import ObjectMeta
 from sickbay.api.node_repair import FaultSource, Group, NodeRepair, Plan, Ref, RepairFault, RepairNode
 from sickbay.api.repair_pool import Domain, RepairPool
 from sickbay.api.words import Needs, Step
-from sickbay.decide import slots
+from sickbay.decide import pacing, slots
 from sickbay.decide.faults import Active
 from sickbay.decide.group import BY_GROUP
 from sickbay.decide.hand import untouched
@@ -68,6 +69,14 @@ def on_its_own(plan: Plan, why: str) -> Plan:
         step.needs = Needs.REPAIR_FAILED.value
         why = f"its only remedies take the whole domain down; {why}"
     return msgspec.structs.replace(plan, reason=f"{plan.reason}; {why}"[:2048])
+
+
+def single(plan: Plan) -> Plan:
+    """The plan of a repair that belongs to no group: unchanged, unless a rung of it takes others down too."""
+    step = plan.step(Step.REPAIR)
+    if step is None or not any(domain_wide(rung.action) for rung in step.ladder):
+        return plan
+    return on_its_own(plan, "a remedy of a whole domain needs a fault of scope Domain")
 
 
 def led(draft: NodeRepair, membership: Membership) -> NodeRepair:
@@ -162,7 +171,8 @@ def misfit(
         for pool in (owner, *envelopes):
             bound.setdefault(pool.metadata.name, (pool, []))[1].append(node)
     for pool, inside in bound.values():
-        why = slots.never_fits(view_of(pool), [node for node in inside if not slots.out_of_service(node)])
+        serving = [node for node in inside if not slots.out_of_service(node)]
+        why = slots.never_fits(view_of(pool), serving) or pacing.never_fits(view_of(pool), serving)
         if why:
             return why
     return ""

@@ -16,7 +16,7 @@ from sickbay.api.node_repair import NodeRepair
 from sickbay.api.repair_pool import BreakerStatus, StormStatus
 from sickbay.api.words import Phase, StepState, WaitsFor
 from sickbay.clock import parse_time
-from sickbay.decide import breaker, slots, storm, windows
+from sickbay.decide import breaker, pacing, slots, storm, windows
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +54,8 @@ def refusal(moment: Moment, repair: NodeRepair, nodes: Sequence[Node], kind: str
         if found is not None:
             return found
     why = slots.refusal(moment.view, nodes, kind)
+    if not why and kind == slots.UNAVAILABLE:
+        why = pacing.refusal(moment.view, nodes)
     return Refusal(why) if why else None
 
 

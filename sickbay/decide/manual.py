@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import msgspec
 
-from sickbay.api.actions import needs_empty_node
+from sickbay.api.actions import domain_wide, needs_empty_node
 from sickbay.api.core import Node
 from sickbay.api.fault_type import FaultType, FaultTypeSpec, Rung
 from sickbay.api.node_repair import NodeRepair, Plan, PlanStep, Ref, RepairNode, RuleRef
@@ -31,6 +31,9 @@ def refusal(repair: NodeRepair, node: Node | None, pool: RepairPool | None, othe
         return "the node has been re-created since: it has another UID"
     if pool is None:
         return "the node is in no pool with a rule: whose gates and limits should bind it?"
+    asked = repair.spec.plan.step(Step.REPAIR)
+    if asked is not None and domain_wide(asked.action or ""):
+        return f"{asked.action} takes a whole domain down, and by hand only one node is repaired"
     if other is not None and other.metadata.uid != repair.metadata.uid:
         return f"the node is under repair already: {other.metadata.name}"
     return ""

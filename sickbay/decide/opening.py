@@ -139,10 +139,10 @@ def joining(
     """Faults that may join an open repair now: those that are acted on, and those that are only observed.
 
     A fault with a long `for` opens a repair of its own at first sight, as its timer, but joins another one only when
-    its time is over.
+    its time is over. One of a whole domain joins none: it opens a group when the node is free.
     """
     wanted, _ = candidates(node, active, pool, rule, history, seen, now)
-    ready = [fault for fault, _ in wanted if _lasts(fault, seen, now)]
+    ready = [fault for fault, _ in wanted if _lasts(fault, seen, now) and fault.type.spec.scope != "Domain"]
     observed = frozenset(fault.name for fault in ready if observes(pool, fault))
     return frozenset(fault.name for fault in ready) - observed, observed
 

@@ -6,7 +6,7 @@ earlier moment.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -18,10 +18,11 @@ from sickbay.api.meta import Condition
 from sickbay.api.node_repair import NodeRepair
 from sickbay.api.patches import merge_diff
 from sickbay.api.repair_pool import RepairPool, RepairPoolStatus
-from sickbay.api.words import BreakerState, Phase
+from sickbay.api.words import BreakerState, Pacing, Phase
 from sickbay.clock import Clock, rfc3339
-from sickbay.decide import breaker, limits, slots, storm
+from sickbay.decide import breaker, limits, pacing, slots, storm
 from sickbay.decide.arbitration import rank
+from sickbay.decide.hand import holds_node
 from sickbay.decide.limits import Refusal
 from sickbay.decide.sources import Sources
 from sickbay.decide.wants import wanted_slot
@@ -126,7 +127,41 @@ class Reservations:
     def view(self, pool: RepairPool) -> slots.PoolView:
         """The pool with what its caps are judged by."""
         counts = self._sources.tally.of(pool.metadata.name)
-        return slots.PoolView(pool, len(counts.nodes), frozenset(counts.out))
+        moving, begun = self._paced(pool) if pool.spec.domains else ({}, {})
+        return slots.PoolView(pool, len(counts.nodes), frozenset(counts.out), counts.domain, moving, begun)
+
+    def _paced(self, pool: RepairPool) -> tuple[dict[str, Mapping[str, str]], dict[str, str]]:
+        """Of the open repairs in this pool's range: nodes that are out, and by key the domain that was begun last."""
+        name, sources = pool.metadata.name, self._sources
+        coming = [n for s in pool.status.slots if s.kind == slots.UNAVAILABLE and (n := sources.nodes.get(s.node))]
+        moving: dict[str, Mapping[str, str]] = {node.name: node.labels for node in coming}
+        open_: list[Mapping[str, str]] = []
+        for repair in sources.open_repairs():
+            node = sources.nodes.get(repair.spec.node.name)
+            if node is None or name not in sources.tally.facts(node.name).pools:
+                continue
+            if repair.status.phase in (Phase.PARKED, Phase.NEEDS_HUMAN):
+                continue
+            if holds_node(repair):
+                moving[node.name] = node.labels
+            open_.append(node.labels)
+        begun = {}
+        for key in (d.key for d in pool.spec.domains if d.pacing == Pacing.PACK):
+            waiting = {labels.get(key, "") for labels in open_}
+            last = self._last_started(name, key, waiting)
+            if last:
+                begun[key] = last
+        return moving, begun
+
+    def _last_started(self, pool: str, key: str, open_: set[str]) -> str:
+        """The domain in which the latest repair of the pool has started, if it has open ones; "" otherwise."""
+        latest, found = "", ""
+        for repair in self._sources.repairs_in(pool):
+            start = limits.first_start(repair) or ""
+            node = self._sources.nodes.get(repair.spec.node.name)
+            if node is not None and start > latest and node.labels.get(key):
+                latest, found = start, node.labels[key]
+        return found if found in open_ else ""
 
     def _moment(self, pool: RepairPool) -> limits.Moment:
         """The pool as it is, with its breaker and storms as they have to be now."""
@@ -192,6 +227,8 @@ class Reservations:
         mine, need = slots.owner(repair), self._need(repair)
         waiting = self.waiting(moment.view.pool, kind)
         ahead = [r for r in waiting if slots.owner(r) != mine and self._need(r) < need]
+        if kind == slots.UNAVAILABLE and moment.view.pool.spec.domains:
+            ahead = [r for r in ahead if not self._kept_by_domain(moment, r)]
         left = slots.room(moment.view, kind) - (len(nodes) - 1 if kind == slots.UNAVAILABLE else 0)
         if counted or self._weight(ahead, kind) < left:
             return None
@@ -221,6 +258,12 @@ class Reservations:
             if limits.refusal(moments[name], repair, nodes, kind) is not None:
                 return False
         return True
+
+    def _kept_by_domain(self, moment: limits.Moment, repair: NodeRepair) -> bool:
+        """Its domain lets it not start now: it must not hold up those of others."""
+        node = self._sources.nodes.get(repair.spec.node.name)
+        nodes = self._bound(repair, node).get(moment.view.pool.metadata.name, (None, []))[1] if node is not None else []
+        return bool(pacing.refusal(moment.view, nodes))
 
     async def _drop(self, pool: RepairPool, repair: NodeRepair, kind: str) -> None:
         pool = self._sources.pools.get(pool.metadata.name) or pool

@@ -14,8 +14,8 @@ as one, under its id: one slot per member before Quarantine, in one write per po
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
 from sickbay.api import names, quantity
@@ -49,6 +49,12 @@ class PoolView:
     """How many nodes it selects."""
     out: frozenset[str] = frozenset()
     """Names of those that are out of service for any reason."""
+    domain: Callable[[str, str], frozenset[str]] = lambda _key, _value: frozenset()
+    """Label key and value to the names of the pool's nodes that carry them; for the keys of its `domains`."""
+    moving: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    """Nodes that are out by our hand and not with people or third parties, with their labels."""
+    begun: Mapping[str, str] = field(default_factory=dict)
+    """By key: the domain in which the latest repair has started, while others of it wait or run."""
 
 
 def offers_capacity(node: Node) -> bool:

@@ -183,7 +183,9 @@ class Sources:
     def _facts(self, node: Node) -> Facts:
         owner, envelopes = self.pools_of(node)
         pools = tuple(pool.metadata.name for pool in [*([owner] if owner is not None else []), *envelopes])
-        return Facts(pools, out_of_service(node), self._onset(node, owner, pools), self._unknown_since(node))
+        keys = sorted({d.key for pool in (owner, *envelopes) if pool is not None for d in pool.spec.domains})
+        domains = tuple((key, node.labels[key]) for key in keys if key in node.labels)
+        return Facts(pools, out_of_service(node), domains, self._onset(node, owner, pools), self._unknown_since(node))
 
     def _onset(self, node: Node, owner: RepairPool | None, pools: tuple[str, ...]) -> Onset | None:
         """The node's first fault that its rule would treat; None when there is none, or when the node is excused."""
@@ -234,6 +236,9 @@ class Sources:
         """The open repair of this very node (by UID), if any."""
         mine = (r for r in self.repairs_of(node.name) if r.spec.node.uid == node.uid and not r.ended)
         return min(mine, key=lambda r: (r.metadata.creation_timestamp or "", r.metadata.name), default=None)
+
+    def open_repairs(self) -> list[NodeRepair]:
+        return [repair for phase in Phase for repair in self.repairs.by_index("waiting", phase)]
 
     def group_of(self, repair: NodeRepair) -> list[NodeRepair]:
         """The latest record of each member of its group, by node."""

@@ -25,6 +25,8 @@ class Facts:
     """Every pool whose selector matches, envelopes too."""
     out: bool = False
     """Out of service for any reason."""
+    domains: tuple[tuple[str, str], ...] = ()
+    """Its labels that its pools' `domains` name, with their values."""
     onset: Onset | None = None
     """Its first fault that a rule would treat, unless it is excused: Parked, with people, held, cancelled."""
     unknown_since: datetime | None = None
@@ -39,6 +41,11 @@ class Counts:
     out: set[str] = field(default_factory=set)
     sick: dict[str, Onset] = field(default_factory=dict)
     unknown: dict[str, datetime] = field(default_factory=dict)
+    domains: dict[tuple[str, str], set[str]] = field(default_factory=dict)
+
+    def domain(self, key: str, value: str) -> frozenset[str]:
+        """Names of the nodes that carry this value of the label."""
+        return frozenset(self.domains.get((key, value), ()))
 
     def faulty(self, now: datetime) -> int:
         """Nodes that the breaker counts; members of one group count once."""
@@ -75,6 +82,8 @@ class Tally:
         for pool in facts.pools:
             counts = self.of(pool)
             counts.nodes.add(node)
+            for domain in facts.domains:
+                counts.domains.setdefault(domain, set()).add(node)
             if facts.out:
                 counts.out.add(node)
             if facts.onset is not None:
@@ -102,6 +111,8 @@ class Tally:
         for pool in before.pools:
             counts = self.of(pool)
             counts.nodes.discard(node)
+            for domain in before.domains:
+                counts.domains.get(domain, set()).discard(node)
             counts.out.discard(node)
             counts.sick.pop(node, None)
             counts.unknown.pop(node, None)

@@ -162,7 +162,8 @@ class Views:
         entry = planning.matching_entry(rule, lead.name, lead.type) if rule is not None else None
         if entry is None or pool is None:
             return None
-        return budget.planned(lead, pool, entry, repair.spec.plan.approval_prefix, self._history(repair, node), now)
+        prefix = repair.spec.plan.approval_prefix
+        return domains.single(budget.planned(lead, pool, entry, prefix, self._history(repair, node), now))
 
     def _rule(self, repair: NodeRepair) -> RepairRule | None:
         return self._sources.rules.get(repair.spec.rule.name)
