@@ -22,14 +22,22 @@ from sickbay.sim.stage import Stage
 
 
 class HollowKubelets:
-    """See the module. `reader` may watch nodes and pods and read Leases; `writer` speaks for `system:node:NAME`."""
+    """See the module. `reader` may watch nodes and pods and read Leases; `writer` speaks for `system:node:NAME`.
+
+    `pace` is how much rarer than usual heartbeats are.
+    """
 
     def __init__(
-        self, clock: Clock, randomness: Randomness, reader: Client, writer: Callable[[Caller], Client]
+        self,
+        clock: Clock,
+        randomness: Randomness,
+        reader: Client,
+        writer: Callable[[Caller], Client],
+        pace: float = 1.0,
     ) -> None:
         loop = asyncio.get_running_loop()
         self.store = Replica(clock, randomness.fork(), reader, writer)
-        self._stage = Stage(loop, clock, randomness, self.store, Journal(clock.monotonic))
+        self._stage = Stage(loop, clock, randomness, self.store, Journal(clock.monotonic), pace)
         self._kubelets = Kubelets(self._stage)
         self.pods = Pods(self._stage, AT_ONCE)
         self._known: set[str] = set()

@@ -41,7 +41,8 @@ TOKEN_SECONDS = 24 * 3600
 class ControlPlane:
     """Start with `start()` or a `with` block; DaemonFailed, with the log's end, when a process does not come up.
 
-    With `audit` the API server records who did what (`audit_log`).
+    With `audit` the API server records who did what (`audit_log`). `hurried` shortens how long controllers wait for a
+    silent kubelet.
     """
 
     def __init__(
@@ -52,11 +53,12 @@ class ControlPlane:
         controllers: bool = False,
         scheduling: bool = False,
         audit: bool = False,
+        hurried: bool = False,
         seed: int | None = None,
     ) -> None:
         self.binaries = binaries
         self.folder = folder
-        self._audit = audit
+        self._audit, self._hurried = audit, hurried
         self._names = [ETCD, API_SERVER]
         self._names += [CONTROLLER_MANAGER] if controllers else []
         self._names += [SCHEDULER] if scheduling else []
@@ -272,7 +274,7 @@ class ControlPlane:
         }
         if CONTROLLER_MANAGER in self._names:
             commands[CONTROLLER_MANAGER] = controller_manager(
-                self.folder, self.kubeconfig("controller-manager"), managing
+                self.folder, self.kubeconfig("controller-manager"), managing, self._hurried
             )
         if SCHEDULER in self._names:
             commands[SCHEDULER] = scheduler(self.folder, self.kubeconfig("scheduler"), scheduling)

@@ -78,9 +78,9 @@ class Impersonated:
 class PlaneKubelets(HollowKubelets):
     """Hollow kubelets on a control plane."""
 
-    def __init__(self, plane: ControlPlane, clock: Clock, randomness: Randomness) -> None:
+    def __init__(self, plane: ControlPlane, clock: Clock, randomness: Randomness, pace: float = 1.0) -> None:
         self._connection = Impersonated(plane, clock)
-        super().__init__(clock, randomness, self._connection.reader(), self._connection.speak)
+        super().__init__(clock, randomness, self._connection.reader(), self._connection.speak, pace)
 
     async def run(self) -> None:
         try:
