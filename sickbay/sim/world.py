@@ -40,6 +40,7 @@ from sickbay.sim.machine import Machine
 from sickbay.sim.parts import jobset_crd
 from sickbay.sim.parts.base import Part
 from sickbay.sim.parts.daemonsets import DaemonSets
+from sickbay.sim.parts.deployments import Deployments
 from sickbay.sim.parts.disruption import Disruption
 from sickbay.sim.parts.garbage import GarbageCollector, PodGC
 from sickbay.sim.parts.jobs import JobController
@@ -47,7 +48,7 @@ from sickbay.sim.parts.jobsets import JobSets
 from sickbay.sim.parts.kubelet import Kubelets
 from sickbay.sim.parts.lifecycle import NodeLifecycle, TaintEviction
 from sickbay.sim.parts.pods import Pods
-from sickbay.sim.parts.replicas import Deployments, ReplicaSets, StatefulSets
+from sickbay.sim.parts.replicas import ReplicaSets, StatefulSets
 from sickbay.sim.parts.scheduler import Scheduler
 from sickbay.sim.process import Process, Surroundings
 from sickbay.sim.staff import Staff

@@ -51,9 +51,11 @@ def api_server(folder: Path, etcd_client: int, secure: int, audit: bool = False)
 def controller_manager(folder: Path, kubeconfig: Path, secure: int, hurried: bool = False) -> list[str]:
     """Each controller acts with its own service account; with the manager's own it may not even create pods.
 
-    With `hurried` a node whose kubelet is silent turns Unknown after 6 seconds instead of 50.
+    With `hurried` a node whose kubelet is silent turns Unknown after 6 seconds instead of 50, and nodes are given up
+    one after the other without delay.
     """
     hurry = ["--node-monitor-period=1s", "--node-monitor-grace-period=6s", "--node-startup-grace-period=6s"]
+    hurry += ["--node-eviction-rate=10"]
     return [
         *(hurry if hurried else ()),
         f"--service-account-private-key-file={folder / 'sa.key'}",

@@ -58,11 +58,14 @@ class GarbageCollector(Part):
     def step(self, key: str) -> float | None:
         place = self._owners.get(key)
         owner = self.store.find(place[0], place[1], place[2]) if place else None
-        dependents = [(p, found) for p in list(self._dependents.get(key, ())) if (found := self.store.find(*p))]
+        places = list(self._dependents.get(key, ()))
+        dependents = [(p, found) for p in places if (found := self.store.find(*p)) and key in _owner_uids(found)]
         if owner is None:
             for where, dependent in dependents:
                 if not any(uid in self._owners for uid in _owner_uids(dependent)):
                     self._delete(where, dependent)
+            if not dependents:
+                self._dependents.pop(key, None)
             return None
         finalizers = owner["metadata"].get("finalizers") or []
         assert place is not None

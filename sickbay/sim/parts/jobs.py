@@ -1,8 +1,9 @@
 """The Job controller, after kubernetes/pkg/controller/job.
 
-Indexed and non-indexed jobs; parallelism, completions, backoffLimit with growing delay, podReplacementPolicy, suspend,
-and podFailurePolicy for pods lost to a disruption. Every pod carries the tracking finalizer until it has been counted:
-the counters never see a pod twice. Absent: success policies, backoffLimitPerIndex, activeDeadlineSeconds, TTL.
+Indexed and non-indexed jobs; parallelism, completions, backoffLimit with growing delay, backoffLimitPerIndex,
+podReplacementPolicy, podFailurePolicy, suspend, activeDeadlineSeconds and ttlSecondsAfterFinished (`jobrules`). Every
+pod carries the tracking finalizer until it has been counted: the counters never see a pod twice. Absent: success
+policies.
 """
 
 from __future__ import annotations
@@ -13,13 +14,31 @@ from typing import Any
 from sickbay.apiserver.errors import Obj
 from sickbay.apiserver.writes import Write
 from sickbay.clock import parse_time, rfc3339
-from sickbay.sim.hand import JOBS, PODS, condition_of, labels_of, with_condition
+from sickbay.sim.hand import JOBS, PODS, condition_of, with_condition
 from sickbay.sim.parts.base import Part
+from sickbay.sim.parts.jobrules import (
+    FAILURES_OF_INDEX,
+    IGNORE,
+    INDEX,
+    action_for,
+    by_index,
+    deadline_left,
+    ended_at,
+    ends_index,
+    expires_in,
+    failures_before,
+    index_of,
+    indexed,
+    over,
+    read_indexes,
+    replaces_terminating,
+    verdict,
+    write_indexes,
+)
 from sickbay.sim.parts.owned import is_active, is_ready, key_of_owner, own_pods, phase_of, pod_from
 from sickbay.sim.stage import Stage
 
 FINALIZER = "batch.kubernetes.io/job-tracking"
-INDEX = "batch.kubernetes.io/job-completion-index"
 BACKOFF_SECONDS = 10.0
 BACKOFF_MAX = 600.0
 
@@ -33,9 +52,14 @@ class JobController(Part):
         super().__init__(stage)
         self._failures: dict[str, int] = {}
         """Counted failures by the job's UID, for the back-off."""
+        self._index_failures: dict[str, dict[int, int]] = {}
+        """The same by index, where each has a limit of its own: what its next pod is told."""
 
     def touched(self, write: Write) -> Iterable[str]:
         if write.resource == JOBS:
+            if write.new is None and write.old is not None:
+                self._failures.pop(write.old["metadata"]["uid"], None)
+                self._index_failures.pop(write.old["metadata"]["uid"], None)
             return (f"{write.namespace}/{write.name}",)
         if write.resource != PODS:
             return ()
@@ -49,29 +73,41 @@ class JobController(Part):
             self._release([p for p in self.store.list(PODS, namespace) if key_of_owner(p, "Job") == key], all_=True)
             return None
         pods = own_pods(self.store, job)
-        if job["metadata"].get("deletionTimestamp") or _over(job):
+        if job["metadata"].get("deletionTimestamp") or over(job):
             self._release(pods)
-            return None
+            return self._expire(job)
+        return self._carry_on(job, pods)
+
+    def _carry_on(self, job: Obj, pods: list[Obj]) -> float | None:
         status = dict(job.get("status") or {})
         status.setdefault("startTime", rfc3339(self.clock.now()))
         self._count(job, pods, status)
         pods = own_pods(self.store, job)
-        verdict = self._verdict(job, pods, status)
-        again: float | None = None
-        if verdict is not None:
-            self._finish(job, pods, status, verdict)
+        end = verdict(job, pods, status, self.clock.now())
+        waits = [deadline_left(job, status, self.clock.now())]
+        if end is not None:
+            self._finish(job, pods, status, end)
         elif job["spec"].get("suspend"):
             self._suspend(job, pods, status)
         else:
-            again = self._fill(job, pods, status)
+            waits.append(self._fill(job, pods, status))
         self._write(job, status)
-        return again
+        return min((wait for wait in waits if wait is not None and wait > 0), default=None)
+
+    def _expire(self, job: Obj) -> float | None:
+        left = expires_in(job, self.clock.now())
+        if left is None or left > 0 or job["metadata"].get("deletionTimestamp"):
+            return left if left is not None and left > 0 else None
+        meta = job["metadata"]
+        caller, uid = self.hand.caller, meta["uid"]
+        self.store.delete(JOBS, meta["name"], meta["namespace"], uid=uid, propagation="Foreground", caller=caller)
+        return None
 
     # --- counting
 
     def _count(self, job: Obj, pods: list[Obj], status: Obj) -> None:
         """Take what has ended into the counters, once, and let those pods go."""
-        replace_early = _replaces_terminating(job)
+        replace_early = replaces_terminating(job)
         for pod in pods:
             if FINALIZER not in (pod["metadata"].get("finalizers") or ()):
                 continue
@@ -80,20 +116,32 @@ class JobController(Part):
             if phase == "Succeeded":
                 self._count_success(job, pod, status)
             elif phase == "Failed" or (leaving and replace_early):
-                if not _ignored(job, pod):
-                    status["failed"] = status.get("failed", 0) + 1
-                    self._failures[job["metadata"]["uid"]] = self._failures.get(job["metadata"]["uid"], 0) + 1
+                self._count_failure(job, pod, status)
             else:
                 continue
             self._unfinalize(pod)
 
     def _count_success(self, job: Obj, pod: Obj, status: Obj) -> None:
-        if not _indexed(job):
+        if not indexed(job):
             status["succeeded"] = status.get("succeeded", 0) + 1
             return
-        done = _read_indexes(status.get("completedIndexes", ""))
-        done.add(_index(pod))
-        status["completedIndexes"], status["succeeded"] = _write_indexes(done), len(done)
+        done = read_indexes(status.get("completedIndexes", ""))
+        done.add(index_of(pod))
+        status["completedIndexes"], status["succeeded"] = write_indexes(done), len(done)
+
+    def _count_failure(self, job: Obj, pod: Obj, status: Obj) -> None:
+        if action_for(job, pod) == IGNORE:
+            return
+        uid = job["metadata"]["uid"]
+        status["failed"] = status.get("failed", 0) + 1
+        self._failures[uid] = self._failures.get(uid, 0) + 1
+        if not by_index(job):
+            return
+        index = index_of(pod)
+        self._index_failures.setdefault(uid, {})[index] = failures_before(pod) + 1
+        if ends_index(job, pod):
+            failed = read_indexes(status.get("failedIndexes") or "")
+            status["failedIndexes"] = write_indexes(failed | {index})
 
     def _unfinalize(self, pod: Obj) -> None:
         meta = pod["metadata"]
@@ -105,36 +153,23 @@ class JobController(Part):
             if FINALIZER in (pod["metadata"].get("finalizers") or ()) and (all_ or not is_active(pod)):
                 self._unfinalize(pod)
 
-    # --- deciding
+    # --- acting
 
-    def _verdict(self, job: Obj, pods: list[Obj], status: Obj) -> Obj | None:
-        spec = job["spec"]
-        completions = spec.get("completions")
-        succeeded = status.get("succeeded", 0)
-        active = [pod for pod in pods if is_active(pod)]
-        if completions is not None and succeeded >= completions:
-            return {"type": "Complete", "reason": "CompletionsReached", "message": "Reached expected number of pods"}
-        if completions is None and succeeded and not active:
-            return {"type": "Complete", "reason": "CompletionsReached", "message": "A pod succeeded and none is active"}
-        if any(_fails_job(job, pod) for pod in pods):
-            return {"type": "Failed", "reason": "PodFailurePolicy", "message": "A pod matched a FailJob rule"}
-        if status.get("failed", 0) > spec.get("backoffLimit", 6):
-            message = "Job has reached the specified backoff limit"
-            return {"type": "Failed", "reason": "BackoffLimitExceeded", "message": message}
-        return None
-
-    def _finish(self, job: Obj, pods: list[Obj], status: Obj, verdict: Obj) -> None:
+    def _finish(self, job: Obj, pods: list[Obj], status: Obj, end: Obj) -> None:
         for pod in pods:
             if is_active(pod):
+                # What a failed Job takes down with it has failed too.
+                if end["type"] == "Failed" and FINALIZER in (pod["metadata"].get("finalizers") or ()):
+                    status["failed"] = status.get("failed", 0) + 1
                 self._delete(pod)
         self._release(own_pods(self.store, job))
         left = [pod for pod in own_pods(self.store, job) if phase_of(pod) not in ("Succeeded", "Failed")]
-        first = "SuccessCriteriaMet" if verdict["type"] == "Complete" else "FailureTarget"
-        self._condition(status, {**verdict, "type": first})
+        first = "SuccessCriteriaMet" if end["type"] == "Complete" else "FailureTarget"
+        self._condition(status, {**end, "type": first})
         status.update(active=0, ready=0, terminating=len(left))
         if not left:
-            self._condition(status, verdict)
-            if verdict["type"] == "Complete":
+            self._condition(status, end)
+            if end["type"] == "Complete":
                 status["completionTime"] = rfc3339(self.clock.now())
 
     def _suspend(self, job: Obj, pods: list[Obj], status: Obj) -> None:
@@ -154,52 +189,54 @@ class JobController(Part):
             self._condition(status, resumed, "False")
         active = [pod for pod in pods if is_active(pod)]
         leaving = [pod for pod in pods if pod["metadata"].get("deletionTimestamp")]
-        blocking = [] if _replaces_terminating(job) else [p for p in leaving if phase_of(p) in ("Pending", "Running")]
+        blocking = [] if replaces_terminating(job) else [p for p in leaving if phase_of(p) in ("Pending", "Running")]
         status.update(active=len(active), ready=sum(map(is_ready, active)), terminating=len(leaving))
-        missing = self._missing(job, [*active, *blocking], status)
+        present = [*active, *blocking]
+        missing = _missing(job, present, status)
         if missing <= 0:
             return None
-        left = self._backoff_left(job, pods)
+        left = 0.0 if by_index(job) else self._backoff_left(job, pods)
         if left > 0:
             return left
-        for index in self._indexes(job, [*active, *blocking], status, missing):
+        return self._create_all(job, pods, _free_indexes(job, present, status)[:missing] or [-1] * missing, status)
+
+    def _create_all(self, job: Obj, pods: list[Obj], indexes: list[int], status: Obj) -> float | None:
+        """Returns after how long the next index may run again."""
+        waits = []
+        for index in indexes:
+            if indexed(job) and index < 0:
+                continue
+            left = self._index_backoff_left(job, pods, index) if by_index(job) else 0.0
+            if left > 0:
+                waits.append(left)
+                continue
             self._create(job, index)
             status["active"] += 1
-        return None
-
-    def _missing(self, job: Obj, present: list[Obj], status: Obj) -> int:
-        spec = job["spec"]
-        parallelism, completions = int(spec.get("parallelism", 1)), spec.get("completions")
-        if completions is None:
-            return 0 if status.get("succeeded") else parallelism - len(present)
-        return min(parallelism, int(completions) - int(status.get("succeeded", 0))) - len(present)
+        return min(waits, default=None)
 
     def _backoff_left(self, job: Obj, pods: list[Obj]) -> float:
         """10 s after the first failure, doubled with each further one, at most 10 min."""
-        failures = self._failures.get(job["metadata"]["uid"], 0)
-        ends = [_ended_at(pod) for pod in pods if phase_of(pod) == "Failed"]
+        return self._left(self._failures.get(job["metadata"]["uid"], 0), pods)
+
+    def _index_backoff_left(self, job: Obj, pods: list[Obj], index: int) -> float:
+        failures = self._index_failures.get(job["metadata"]["uid"], {}).get(index, 0)
+        return self._left(failures, [pod for pod in pods if index_of(pod) == index])
+
+    def _left(self, failures: int, pods: list[Obj]) -> float:
+        ends = [ended_at(pod) for pod in pods if phase_of(pod) == "Failed"]
         latest = max((end for end in ends if end), default="")
         if not failures or not latest:
             return 0.0
         wait = min(BACKOFF_SECONDS * 2.0 ** min(failures - 1, 10), BACKOFF_MAX)
         return wait - (self.clock.now() - parse_time(latest)).total_seconds()
 
-    def _indexes(self, job: Obj, present: list[Obj], status: Obj, missing: int) -> list[int]:
-        if not _indexed(job):
-            return [-1] * missing
-        taken = {_index(pod) for pod in present} | _read_indexes(status.get("completedIndexes", ""))
-        free = [index for index in range(int(job["spec"].get("completions", 0))) if index not in taken]
-        return free[:missing]
-
     # --- pods
 
     def _create(self, job: Obj, index: int) -> None:
         meta = job["metadata"]
-        template = job["spec"].get("template") or {}
-        pod = pod_from(template, job)
-        own = {
-            key: value for key, value in (meta.get("annotations") or {}).items() if key.startswith("sim.sickbay.dev/")
-        }
+        pod = pod_from(job["spec"].get("template") or {}, job)
+        given = meta.get("annotations") or {}
+        own = {key: value for key, value in given.items() if key.startswith("sim.sickbay.dev/")}
         pod["metadata"]["annotations"] = {**own, **pod["metadata"]["annotations"]}
         pod["metadata"]["finalizers"] = [FINALIZER]
         suffix = self.stage.randomness.hex(5)
@@ -209,6 +246,9 @@ class JobController(Part):
             pod["metadata"]["name"] = f"{meta['name']}-{index}-{suffix}"
             pod["metadata"]["annotations"][INDEX] = pod["metadata"]["labels"][INDEX] = str(index)
             pod["spec"].setdefault("hostname", f"{meta['name']}-{index}")
+        if by_index(job):
+            failures = self._index_failures.get(meta["uid"], {}).get(index, 0)
+            pod["metadata"]["annotations"][FAILURES_OF_INDEX] = str(failures)
         self.hand.create(PODS, pod, meta["namespace"])
 
     def _delete(self, pod: Obj) -> None:
@@ -232,73 +272,19 @@ class JobController(Part):
             self.hand.merge(JOBS, job["metadata"]["name"], {"status": patch}, job["metadata"]["namespace"], "status")
 
 
-def _over(job: Obj) -> bool:
-    return any(condition_of(job, type_).get("status") == "True" for type_ in ("Complete", "Failed"))
+def _missing(job: Obj, present: list[Obj], status: Obj) -> int:
+    spec = job["spec"]
+    parallelism, completions = int(spec.get("parallelism", 1)), spec.get("completions")
+    if completions is None:
+        return 0 if status.get("succeeded") else parallelism - len(present)
+    given_up = len(read_indexes(status.get("failedIndexes") or ""))
+    return min(parallelism, int(completions) - int(status.get("succeeded", 0)) - given_up) - len(present)
 
 
-def _indexed(job: Obj) -> bool:
-    return bool(job["spec"].get("completionMode") == "Indexed")
-
-
-def _index(pod: Obj) -> int:
-    return int((pod["metadata"].get("annotations") or {}).get(INDEX) or labels_of(pod).get(INDEX) or -1)
-
-
-def _replaces_terminating(job: Obj) -> bool:
-    policy = job["spec"].get("podReplacementPolicy")
-    return bool(policy == "TerminatingOrFailed" or (policy is None and not job["spec"].get("podFailurePolicy")))
-
-
-def _rule_for(job: Obj, pod: Obj) -> str:
-    """The action of the first podFailurePolicy rule that the failed pod matches."""
-    for rule in (job["spec"].get("podFailurePolicy") or {}).get("rules") or ():
-        for wanted in rule.get("onPodConditions") or ():
-            if condition_of(pod, wanted["type"]).get("status") == wanted.get("status", "True"):
-                return str(rule["action"])
-        codes = rule.get("onExitCodes")
-        if codes and (_exit_code(pod) in codes["values"]) == (codes["operator"] == "In") and _exit_code(pod):
-            return str(rule["action"])
-    return "Count"
-
-
-def _exit_code(pod: Obj) -> int:
-    for status in (pod.get("status") or {}).get("containerStatuses") or ():
-        code = ((status.get("state") or {}).get("terminated") or {}).get("exitCode", 0)
-        if code:
-            return int(code)
-    return 0
-
-
-def _ended_at(pod: Obj) -> str:
-    for status in (pod.get("status") or {}).get("containerStatuses") or ():
-        ended = ((status.get("state") or {}).get("terminated") or {}).get("finishedAt")
-        if ended:
-            return str(ended)
-    return ""
-
-
-def _ignored(job: Obj, pod: Obj) -> bool:
-    return _rule_for(job, pod) == "Ignore"
-
-
-def _fails_job(job: Obj, pod: Obj) -> bool:
-    return phase_of(pod) == "Failed" and _rule_for(job, pod) == "FailJob"
-
-
-def _read_indexes(text: str) -> set[int]:
-    """`0,2-4` is {0, 2, 3, 4}."""
-    indexes: set[int] = set()
-    for part in text.split(",") if text else ():
-        first, _, last = part.partition("-")
-        indexes.update(range(int(first), int(last or first) + 1))
-    return indexes
-
-
-def _write_indexes(indexes: set[int]) -> str:
-    runs: list[list[int]] = []
-    for index in sorted(indexes):
-        if runs and index == runs[-1][1] + 1:
-            runs[-1][1] = index
-        else:
-            runs.append([index, index])
-    return ",".join(str(a) if a == b else f"{a}-{b}" for a, b in runs)
+def _free_indexes(job: Obj, present: list[Obj], status: Obj) -> list[int]:
+    """Indexes without a pod that are neither done nor given up; none for a Job without indexes."""
+    if not indexed(job):
+        return []
+    taken = {index_of(pod) for pod in present} | read_indexes(status.get("completedIndexes", ""))
+    taken |= read_indexes(status.get("failedIndexes") or "")
+    return [index for index in range(int(job["spec"].get("completions", 0))) if index not in taken]

@@ -1,8 +1,8 @@
 """The node lifecycle controller and the taint evictor.
 
 A node whose kubelet has not been heard of for the grace period turns Unknown, by what this controller itself observed
-and never by times in objects. Conditions become taints; pods that do not tolerate a NoExecute taint, or no longer, are
-deleted. Cordons become the `unschedulable` taint.
+and never by times in objects. Conditions become taints, those that end pods one node after the other (`disruptions`);
+pods that do not tolerate a NoExecute taint, or no longer, are deleted. Cordons become the `unschedulable` taint.
 """
 
 from __future__ import annotations
@@ -11,10 +11,11 @@ from collections.abc import Iterable
 
 from sickbay.apiserver.errors import Obj
 from sickbay.apiserver.writes import Write
-from sickbay.clock import parse_time, rfc3339
+from sickbay.clock import rfc3339
 from sickbay.sim.hand import NODES, PODS, Hand, condition_of, with_condition
 from sickbay.sim.machine import Machine
 from sickbay.sim.parts.base import Part, pod_key
+from sickbay.sim.parts.disruptions import Disruptions
 from sickbay.sim.parts.kubelet import LEASE_SECONDS
 from sickbay.sim.parts.taints import taints_of, tolerates
 from sickbay.sim.stage import Stage
@@ -36,6 +37,7 @@ class NodeLifecycle(Part):
     def __init__(self, stage: Stage) -> None:
         super().__init__(stage)
         self._heard: dict[str, float] = {}
+        self._disruptions = Disruptions()
 
     def adopt(self, machine: Machine) -> None:
         """Watch a machine: a heartbeat that stays away is no write."""
@@ -46,6 +48,8 @@ class NodeLifecycle(Part):
             return ()
         if write.verb == "create" or write.user.startswith("system:node:"):
             self._heard[write.name] = self.clock.monotonic()
+        if self._disruptions.note(write.name, write.new):
+            return (write.name, *self._disruptions.unready())
         return (write.name,)
 
     def step(self, key: str) -> float | None:
@@ -56,8 +60,8 @@ class NodeLifecycle(Part):
         if silent is not None and silent >= SILENT_SECONDS:
             node = self._mark_unknown(key, node)
             self._unready_pods(key)
-        self._taint(key, node)
-        return SILENT_SECONDS - silent if silent is not None and silent < SILENT_SECONDS else None
+        again = self._taint(key, node)
+        return SILENT_SECONDS - silent if silent is not None and silent < SILENT_SECONDS else again
 
     def _silent(self, name: str) -> float | None:
         """Seconds since the kubelet was last heard of; None while it works: its heartbeats are taken as read."""
@@ -103,15 +107,10 @@ class NodeLifecycle(Part):
             conditions = with_condition(pod["status"]["conditions"], changed)
             self.hand.merge(PODS, meta["name"], {"status": {"conditions": conditions}}, meta["namespace"], "status")
 
-    def _taint(self, name: str, node: Obj) -> None:
-        ready = condition_of(node, "Ready").get("status", "Unknown")
-        wanted: list[tuple[str, str]] = []
-        if ready != "True":
-            key = NOT_READY if ready == "False" else UNREACHABLE
-            wanted += [(key, "NoSchedule"), (key, "NoExecute")]
-        if (node.get("spec") or {}).get("unschedulable"):
-            wanted.append((UNSCHEDULABLE, "NoSchedule"))
+    def _taint(self, name: str, node: Obj) -> float | None:
+        """Returns the seconds after which the node may be given up, where it may not yet."""
         present = taints_of(node)
+        wanted, wait = self._taints_wanted(name, node, present)
         kept = [t for t in present if t["key"] not in OWN_TAINTS or (t["key"], t["effect"]) in wanted]
         have = {(t["key"], t["effect"]) for t in kept}
         added: list[Obj] = [{"key": key, "effect": effect} for key, effect in wanted if (key, effect) not in have]
@@ -120,6 +119,31 @@ class NodeLifecycle(Part):
                 taint["timeAdded"] = rfc3339(self.clock.now())
         if added or len(kept) != len(present):
             self.hand.merge(NODES, name, {"spec": {"taints": [*kept, *added] or None}})
+        return wait
+
+    def _taints_wanted(self, name: str, node: Obj, present: list[Obj]) -> tuple[list[tuple[str, str]], float | None]:
+        ready = condition_of(node, "Ready").get("status", "Unknown")
+        wanted: list[tuple[str, str]] = []
+        wait: float | None = None
+        if ready != "True":
+            key = NOT_READY if ready == "False" else UNREACHABLE
+            wanted.append((key, "NoSchedule"))
+            given_up, wait = self._given_up(name, present)
+            wanted += [(key, "NoExecute")] if given_up else []
+        if (node.get("spec") or {}).get("unschedulable"):
+            wanted.append((UNSCHEDULABLE, "NoSchedule"))
+        return wanted, wait
+
+    def _given_up(self, name: str, present: list[Obj]) -> tuple[bool, float | None]:
+        """Whether its pods shall go; otherwise after how many seconds to ask again."""
+        if any(t["effect"] == "NoExecute" and t["key"] in (NOT_READY, UNREACHABLE) for t in present):
+            return not self._disruptions.total, None
+        now = self.clock.monotonic()
+        wait = self._disruptions.wait(name, now)
+        if wait is None or wait > 0:
+            return False, wait
+        self._disruptions.given_up(name, now)
+        return True, None
 
 
 class TaintEviction(Part):
@@ -127,6 +151,11 @@ class TaintEviction(Part):
 
     name = "taint-eviction-controller"
     user = "system:serviceaccount:kube-system:node-controller"
+
+    def __init__(self, stage: Stage) -> None:
+        super().__init__(stage)
+        self._since: dict[str, float] = {}
+        """Since when a pod bears its taints for a while only, as seen here: `timeAdded` is not asked."""
 
     def touched(self, write: Write) -> Iterable[str]:
         if write.resource == PODS:
@@ -140,31 +169,33 @@ class TaintEviction(Part):
     def step(self, key: str) -> float | None:
         namespace, _, name = key.partition("/")
         pod = self.store.find(PODS, name, namespace)
-        if pod is None or pod["metadata"].get("deletionTimestamp"):
+        left = None if pod is None or pod["metadata"].get("deletionTimestamp") else self._seconds_left(key, pod)
+        if pod is None or left is None:
+            self._since.pop(key, None)
             return None
-        node = self.store.find(NODES, (pod.get("spec") or {}).get("nodeName", ""))
-        left = None if node is None else self._seconds_left(pod, node)
-        if left is None or left > 0:
+        if left > 0:
             return left
+        self._since.pop(key, None)
         self._mark(pod)
         self.hand.discard(PODS, name, namespace, uid=pod["metadata"]["uid"])
         return None
 
-    def _seconds_left(self, pod: Obj, node: Obj) -> float | None:
-        """None = for ever."""
-        lefts = []
-        for taint in taints_of(node):
+    def _seconds_left(self, key: str, pod: Obj) -> float | None:
+        """None = for ever. Of several tolerations of one taint the first counts, of several taints the strictest."""
+        node = self.store.find(NODES, (pod.get("spec") or {}).get("nodeName", ""))
+        limits = []
+        for taint in taints_of(node) if node is not None else ():
             if taint.get("effect") != "NoExecute":
                 continue
             matching = [t for t in pod["spec"].get("tolerations") or () if tolerates(t, taint)]
             if not matching:
                 return 0.0
-            limits = [t["tolerationSeconds"] for t in matching if t.get("tolerationSeconds") is not None]
-            if len(limits) < len(matching):
-                continue  # one of them tolerates it for ever
-            since = parse_time(taint["timeAdded"]) if taint.get("timeAdded") else self.clock.now()
-            lefts.append(min(limits) - (self.clock.now() - since).total_seconds())
-        return min(lefts) if lefts else None
+            if matching[0].get("tolerationSeconds") is not None:
+                limits.append(float(matching[0]["tolerationSeconds"]))
+        if not limits:
+            return None
+        now = self.clock.monotonic()
+        return self._since.setdefault(key, now) + max(0.0, min(limits)) - now
 
     def _mark(self, pod: Obj) -> None:
         meta = pod["metadata"]
