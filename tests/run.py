@@ -82,7 +82,7 @@ def tiers(which: str) -> list[Tier]:
     if which == "fast":
         return [CHECK, fast]
     slow = pytest("slow", 10.0, "slow and not controlplane", workers=2)
-    real = pytest("controlplane", 12.0, "controlplane", workers=1, heavy=True)
+    real = pytest("controlplane", 16.0, "controlplane", workers=1, heavy=True)
     chosen = [CHECK, fast, slow, real]
     newer = python313()
     if newer:
