@@ -15,6 +15,7 @@ import msgspec
 
 from sickbay.api import names
 from sickbay.api.core import Node
+from sickbay.api.nodemarks import Inquiry, read_inquiry
 from sickbay.kube.nodes import annotation_ops, label_ops
 
 
@@ -24,28 +25,6 @@ class Answer(StrEnum):
     WAITING = "Waiting"
     APPROVED = "Approved"
     DENIED = "Denied"
-
-
-class Inquiry(msgspec.Struct, kw_only=True, rename={"node_uid": "nodeUID"}):
-    """The value of the annotation `sickbay.dev/inquiry`."""
-
-    repair: str = ""
-    uid: str = ""
-    step: str = ""
-    attempt: int = 0
-    node_uid: str = ""
-    groups: list[str] = []
-    by: str = "People"
-
-
-def read_inquiry(node: Node) -> Inquiry | None:
-    text = node.annotations.get(names.INQUIRY)
-    if not text:
-        return None
-    try:
-        return msgspec.json.decode(text, type=Inquiry)
-    except msgspec.DecodeError:
-        return None
 
 
 def answer(node: Node, inquiry: Inquiry, prefix: str) -> Answer:

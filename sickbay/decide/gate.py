@@ -10,11 +10,12 @@ from sickbay.api import names
 from sickbay.api.actions import ACTIONS, needs_empty_node
 from sickbay.api.duration import format_duration, parse_duration
 from sickbay.api.node_repair import NodeRepair
+from sickbay.api.nodemarks import Inquiry
 from sickbay.api.repair_rule import Approval
 from sickbay.api.words import ApprovalBy, ApprovalTimeout, Needs, Outcome, Phase, Step, StepState, WaitsFor
 from sickbay.clock import rfc3339
 from sickbay.decide import group, urgency
-from sickbay.decide.approval import Answer, Inquiry, answer, ask_ops
+from sickbay.decide.approval import Answer, answer, ask_ops
 from sickbay.decide.endings import cancel, withdraw
 from sickbay.decide.plan import gate_of
 from sickbay.decide.work import Work

@@ -2,36 +2,16 @@
 
 from __future__ import annotations
 
-import msgspec
-
 from sickbay.api import names
 from sickbay.api.core import Node
 from sickbay.api.node_repair import NodeRepair
+from sickbay.api.nodemarks import marked_by, read_mark
 from sickbay.api.words import Stage, Step, StepState
-
-
-class Mark(msgspec.Struct, kw_only=True, rename={"node_uid": "nodeUID"}):
-    """The value of the annotation `sickbay.dev/quarantine`, as far as it names its owner."""
-
-    repair: str = ""
-    uid: str = ""
-    node_uid: str = ""
-
-
-def read_mark(node: Node) -> Mark | None:
-    text = node.annotations.get(names.QUARANTINE)
-    if not text:
-        return None
-    try:
-        return msgspec.json.decode(text, type=Mark)
-    except msgspec.DecodeError:
-        return None
 
 
 def marked(repair: NodeRepair, node: Node) -> bool:
     """True when the node carries the mark of this repair."""
-    mark = read_mark(node)
-    return mark is not None and mark.uid == repair.metadata.uid
+    return marked_by(node, repair.metadata.uid)
 
 
 def node_lost(repair: NodeRepair, node: Node | None) -> bool:
@@ -81,7 +61,7 @@ def persons_hand(repair: NodeRepair, node: Node) -> str:
         return "the node was uncordoned"
     mark = read_mark(node)
     if mark is None:
-        return f"the annotation {names.QUARANTINE} was removed"
+        return f"the annotation {names.QUARANTINE} was removed or made unreadable"
     if mark.uid != repair.metadata.uid:
         return f"the annotation {names.QUARANTINE} was changed"
     return ""

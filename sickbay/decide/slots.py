@@ -21,6 +21,7 @@ from datetime import datetime, timedelta
 from sickbay.api import names, quantity
 from sickbay.api.core import Node
 from sickbay.api.node_repair import NodeRepair
+from sickbay.api.nodemarks import marked_by
 from sickbay.api.repair_pool import RepairPool, Slot
 from sickbay.clock import parse_time, rfc3339
 from sickbay.decide.wants import wanted_slot
@@ -181,7 +182,7 @@ def _fresh(slot: Slot, now: datetime) -> bool:
 
 def quarantined_by(node: Node, uid: str) -> bool:
     """True when the node stands cordoned with the mark of this repair."""
-    return node.unschedulable and f'"{uid}"' in node.annotations.get(names.QUARANTINE, "")
+    return node.unschedulable and marked_by(node, uid)
 
 
 def selecting(pools: Iterable[RepairPool], node: Node) -> list[RepairPool]:

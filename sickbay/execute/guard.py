@@ -14,9 +14,9 @@ from sickbay.api.core import Node
 from sickbay.api.hold import Hold
 from sickbay.api.markers import leaving_by
 from sickbay.api.node_repair import NodeRepair
+from sickbay.api.nodemarks import marked_by
 from sickbay.api.words import HoldLevel, Phase, Step, StepState, WaitsFor
 from sickbay.execute.attempt import is_current
-from sickbay.execute.marks import marked_by
 
 RELEASES = (Step.VALIDATE, Step.UNQUARANTINE)
 """Steps on the way back into service: only a Hold of level EveryAct stops them."""

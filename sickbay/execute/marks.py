@@ -11,6 +11,7 @@ import msgspec
 from sickbay.api import names
 from sickbay.api.core import Node, Taint
 from sickbay.api.node_repair import NodeRepair, Prior, PriorCondition, RepairTaint
+from sickbay.api.nodemarks import QuarantineMark, read_inquiry, read_mark
 from sickbay.kube.nodes import Op, annotation_ops, label_ops, taint_ops, unschedulable_ops
 
 KEEP_AWAY = (names.SCALE_DOWN_DISABLED, names.DO_NOT_DISRUPT)
@@ -22,39 +23,12 @@ EFFECT = "NoSchedule"
 OUR_TAINT = (names.QUARANTINE, EFFECT)
 
 
-class Mark(msgspec.Struct, kw_only=True, rename={"node_uid": "nodeUID"}):
-    """The value of the annotation `sickbay.dev/quarantine`."""
-
-    repair: str = ""
-    uid: str = ""
-    node_uid: str = ""
-    at: str = ""
-    prior: Prior = msgspec.field(default_factory=Prior)
-
-
-def read_mark(node: Node) -> Mark | None:
-    """Our mark; None where there is none, or one that cannot be read or names nobody."""
-    text = node.annotations.get(names.QUARANTINE)
-    if not text:
-        return None
-    try:
-        mark = msgspec.json.decode(text, type=Mark)
-    except msgspec.DecodeError:
-        return None
-    return mark if mark.uid else None
-
-
-def marked_by(node: Node, uid: str) -> bool:
-    mark = read_mark(node)
-    return mark is not None and mark.uid == uid
-
-
 def set_ops(node: Node, repair: NodeRepair, taint: str, at: str) -> tuple[list[Op], Prior]:
     """Operations that put the node into quarantine, and the record of what was there before."""
     before = read_mark(node)
     # A mark of an incident that is over was left behind: what was there before *it* is what has to come back.
     prior = before.prior if before is not None else _prior(node)
-    mark = Mark(repair=repair.metadata.name, uid=repair.metadata.uid, node_uid=node.uid, at=at, prior=prior)
+    mark = QuarantineMark(repair=repair.metadata.name, uid=repair.metadata.uid, node_uid=node.uid, at=at, prior=prior)
     annotations = {names.QUARANTINE: msgspec.json.encode(mark).decode(), **dict.fromkeys(KEEP_AWAY, "true")}
     # One of that name which stands there already does the same; it is somebody's own and keeps its value.
     stands = any((t.key, t.effect) == OUR_TAINT for t in node.taints)
@@ -109,18 +83,8 @@ def clear_ops(node: Node, prior: Prior | None, repair: NodeRepair) -> list[Op]:
 
 def _inquiry_ops(node: Node, repair: NodeRepair) -> list[Op]:
     """A question of this repair that still stands goes with the marks."""
-    try:
-        asked = msgspec.json.decode(node.annotations.get(names.INQUIRY) or "{}", type=_Asked)
-    except msgspec.DecodeError:
-        return []
-    if not asked.uid or asked.uid != repair.metadata.uid:
+    asked = read_inquiry(node)
+    if asked is None or asked.uid != repair.metadata.uid:
         return []
     label = names.approval_label(repair.spec.plan.approval_prefix, asked.step)
     return label_ops(node, {label: None}) + annotation_ops(node, {names.INQUIRY: None})
-
-
-class _Asked(msgspec.Struct, kw_only=True):
-    """The part of an inquiry that says whose it is, and about what."""
-
-    uid: str = ""
-    step: str = ""

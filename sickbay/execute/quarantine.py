@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from sickbay.api.core import Node
+from sickbay.api.nodemarks import read_mark
 from sickbay.clock import rfc3339
 from sickbay.execute.accelerators import counts
-from sickbay.execute.marks import read_mark, set_ops
+from sickbay.execute.marks import set_ops
 from sickbay.execute.progress import Look, Progress, done
 from sickbay.kube.client import Client
 from sickbay.kube.nodes import patch_node

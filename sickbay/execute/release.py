@@ -14,11 +14,12 @@ import structlog
 from sickbay.api import names
 from sickbay.api.core import Node
 from sickbay.api.node_repair import NodeRepair, Prior
+from sickbay.api.nodemarks import read_mark
 from sickbay.api.words import Phase, Step, StepState
 from sickbay.execute import lifecycle
 from sickbay.execute.attempt import key_of
 from sickbay.execute.backends import Backends
-from sickbay.execute.marks import clear_ops, read_mark
+from sickbay.execute.marks import clear_ops
 from sickbay.execute.owners import Owners
 from sickbay.execute.progress import Look, Progress, done
 from sickbay.kube import errors

@@ -20,10 +20,11 @@ from sickbay.api import holds, kinds, names
 from sickbay.api.core import Node
 from sickbay.api.meta import ObjectMeta
 from sickbay.api.node_repair import NodeRepair
+from sickbay.api.nodemarks import QuarantineMark, read_mark
 from sickbay.api.words import HoldLevel
 from sickbay.clock import Clock
 from sickbay.execute import guard, lifecycle
-from sickbay.execute.marks import LIFECYCLE_REASON, Mark, clear_ops, read_mark
+from sickbay.execute.marks import LIFECYCLE_REASON, clear_ops
 from sickbay.execute.progress import Told
 from sickbay.kube import errors
 from sickbay.kube.client import Client
@@ -90,7 +91,7 @@ class Sweep:
         self._nodes.observe_write(node)
         self._tell(node, Told("TracesRemoved", "marks of a repair that is over were left on the node; they are gone"))
 
-    async def _owner(self, mark: Mark) -> NodeRepair | None:
+    async def _owner(self, mark: QuarantineMark) -> NodeRepair | None:
         """The record that a mark names; None when it is not there, or another one has its name."""
         if not mark.repair:
             return None
@@ -106,7 +107,7 @@ class Sweep:
         found = holds.strictest(listing.items, node, self._pools(node), [], self._clock.now())
         return bool(listing.malformed) or holds.known_level(found) == HoldLevel.EVERY_ACT
 
-    def _ask_people(self, node: Node, mark: Mark) -> None:
+    def _ask_people(self, node: Node, mark: QuarantineMark) -> None:
         if (node.uid, mark.uid) in self._told:
             return
         self._told.add((node.uid, mark.uid))

@@ -22,6 +22,7 @@ import msgspec
 from sickbay.api import names
 from sickbay.api.core import Node, Pod
 from sickbay.api.node_repair import NodeRepair, Plan, Report
+from sickbay.api.nodemarks import read_mark
 from sickbay.api.repair_pool import RepairPool
 from sickbay.api.repair_rule import RepairRule
 from sickbay.clock import parse_time, rfc3339
@@ -30,7 +31,6 @@ from sickbay.decide import plan as planning
 from sickbay.decide.arbitration import ordered
 from sickbay.decide.faults import Active, active_faults
 from sickbay.decide.gangs import Tenants, gang_of, is_job_pod
-from sickbay.decide.hand import read_mark
 from sickbay.decide.plan import gate_of
 from sickbay.decide.progress import advance
 from sickbay.decide.running import REPAIR_SLACK

@@ -6,7 +6,8 @@ import json
 
 import pytest
 
-from sickbay.decide.approval import Answer, Inquiry, answer, ask_ops, withdraw_ops
+from sickbay.api.nodemarks import Inquiry
+from sickbay.decide.approval import Answer, answer, ask_ops, withdraw_ops
 from tests.decide.made import PREFIX, apply_node_ops, node
 
 ACK = "intervention.autorepair.node.k8s.aliyun.com"

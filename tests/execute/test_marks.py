@@ -14,8 +14,9 @@ from sickbay.api import names
 from sickbay.api.core import Node
 from sickbay.api.meta import ObjectMeta
 from sickbay.api.node_repair import NodeRepair, NodeRepairSpec, Plan
+from sickbay.api.nodemarks import marked_by, read_mark
 from sickbay.apiserver import jsonpatch
-from sickbay.execute.marks import clear_ops, marked_by, read_mark, set_ops
+from sickbay.execute.marks import clear_ops, set_ops
 
 AT = "2027-03-01T08:00:00Z"
 FOREIGN = st.sampled_from(["example.com/a", "example.com/b", "topology.kubernetes.io/zone", "x"])

@@ -15,12 +15,12 @@ from sickbay.api import kinds, names
 from sickbay.api.actions import ACTIONS
 from sickbay.api.duration import parse_duration
 from sickbay.api.node_repair import NodeRepair
+from sickbay.api.nodemarks import Inquiry, read_inquiry
 from sickbay.api.objectnames import dns_label
 from sickbay.api.words import HoldLevel, Outcome
 from sickbay.cli.ops.cluster import connection
 from sickbay.cli.ops.view import ClusterView
 from sickbay.clock import Randomness, SystemClock, rfc3339
-from sickbay.decide.approval import Inquiry, read_inquiry
 from sickbay.decide.resolve import GO_ON
 from sickbay.kube.client import Client
 from sickbay.kube.events import NORMAL, EventRecorder, reference

@@ -1,0 +1,67 @@
+"""What our annotations on a Node say: who holds it since when and from what state, and what is being asked.
+
+Written by one layer and read by others, which know each other only through these values. A value that cannot be read,
+or that names no repair, is none: anybody can write an annotation.
+"""
+
+from __future__ import annotations
+
+from typing import TypeVar
+
+import msgspec
+
+from sickbay.api import names
+from sickbay.api.core import Node
+from sickbay.api.node_repair import Prior
+
+
+class QuarantineMark(msgspec.Struct, kw_only=True, rename={"node_uid": "nodeUID"}):
+    """The value of `sickbay.dev/quarantine`, written in the same patch as the cordon."""
+
+    repair: str = ""
+    uid: str = ""
+    """Of the NodeRepair."""
+    node_uid: str = ""
+    at: str = ""
+    prior: Prior = msgspec.field(default_factory=Prior)
+    """What was there before, to be put back."""
+
+
+class Inquiry(msgspec.Struct, kw_only=True, rename={"node_uid": "nodeUID"}):
+    """The value of `sickbay.dev/inquiry`, written in the same patch as the label `inquiring`."""
+
+    repair: str = ""
+    uid: str = ""
+    step: str = ""
+    attempt: int = 0
+    node_uid: str = ""
+    groups: list[str] = []
+    by: str = "People"
+
+
+T = TypeVar("T", QuarantineMark, Inquiry)
+
+
+def read_mark(node: Node) -> QuarantineMark | None:
+    return _read(node, names.QUARANTINE, QuarantineMark)
+
+
+def marked_by(node: Node, uid: str) -> bool:
+    """True when the node carries the mark of the NodeRepair with this UID."""
+    mark = read_mark(node)
+    return mark is not None and mark.uid == uid
+
+
+def read_inquiry(node: Node) -> Inquiry | None:
+    return _read(node, names.INQUIRY, Inquiry)
+
+
+def _read(node: Node, key: str, kind: type[T]) -> T | None:
+    text = node.annotations.get(key)
+    if not text:
+        return None
+    try:
+        value = msgspec.json.decode(text, type=kind)
+    except (msgspec.DecodeError, UnicodeEncodeError):
+        return None
+    return value if value.uid else None
