@@ -91,6 +91,10 @@ LIFECYCLE_CONDITIONS = (DRAIN_IN_PROGRESS, DRAINED, MAINTENANCE_PLANNED, MAINTEN
 
 VALID = "Valid"
 MATCHES_TOO_MANY = "MatchesTooMany"
+EXPRESSION_FAILED = "ExpressionFailed"
+"""On a FaultType whose expression fails on some node: there it matches nothing."""
+ENTRIES_REACHABLE = "EntriesReachable"
+"""On a RepairRule: False names entries that earlier ones hide."""
 RULE_RESOLVED = "RuleResolved"
 DAEMON_SETS_TOLERATE = "DaemonSetsTolerate"
 OVERLAP = "Overlap"

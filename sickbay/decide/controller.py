@@ -31,10 +31,11 @@ from sickbay.decide.endings import end
 from sickbay.decide.gangs import gang_of, is_job_pod
 from sickbay.decide.metrics import DecideMetrics
 from sickbay.decide.opening import open_repair
+from sickbay.decide.posted import Posted
 from sickbay.decide.progress import advance
 from sickbay.decide.relevance import relevant
 from sickbay.decide.reservations import Reservations
-from sickbay.decide.sources import RESYNC, Sources, suspect_nodes
+from sickbay.decide.sources import RESYNC, Sources, says_other, suspect_nodes
 from sickbay.decide.views import Views
 from sickbay.decide.work import View, Work
 from sickbay.decide.writer import Writer
@@ -96,9 +97,19 @@ class DecideController:
         self._recorder = EventRecorder(client, clock, randomness, component="sickbay-decide")
         self._writer = Writer(client, self._sources, self._recorder, self._elector.check)
         self._reservations = Reservations(client, clock, self._sources, self._recorder, self._elector.check)
+        self._posted = Posted(
+            client, clock, self._sources, self._recorder, self._options.approval_prefixes, self._elector.check
+        )
         self._views = Views(self._sources, self._reservations)
         self._queue: WorkQueue[Key] = WorkQueue(clock, randomness, name="decide")
         self._metrics = DecideMetrics(registry or CollectorRegistry(), self._sources)
+        self._look = {
+            "node": self._node,
+            "repair": self._repair,
+            "pool": self._pool,
+            "type": self._posted.fault_type,
+            "rule": self._posted.rule,
+        }
         self._recount = True
         self._subscribe()
 
@@ -107,7 +118,8 @@ class DecideController:
         async with asyncio.TaskGroup() as group:
             for informer in self._sources.all:
                 group.create_task(informer.run())
-            group.create_task(self._sources.tenancy.run())
+            for cache in self._sources.on_demand:
+                group.create_task(cache.run())
             group.create_task(self._recorder.run())
             group.create_task(self._elector.run(self._lead))
 
@@ -141,6 +153,10 @@ class DecideController:
                 self._queue.add(("repair", repair.metadata.name))
         for pool in self._sources.pools.all():
             self._queue.add(("pool", pool.metadata.name))
+        for obj in self._sources.types.all():
+            self._queue.add(("type", obj["metadata"]["name"]))
+        for rule in self._sources.rules.all():
+            self._queue.add(("rule", rule.metadata.name))
 
     def _subscribe(self) -> None:
         sources = self._sources
@@ -149,7 +165,7 @@ class DecideController:
         sources.pools.on_change(self._pool_changed)
         sources.rules.on_change(lambda old, new: self._wide_change(old, new))
         sources.holds.on_change(lambda old, new: self._wide_change(old, new))
-        sources.types.on_change(lambda _old, _new: self._everything())
+        sources.types.on_change(lambda old, new: self._everything() if says_other(old, new) else None)
         sources.recoveries.on_change(self._recovery_changed)
         sources.tenancy.on_change(self._pod_changed)
         sources.events.on_change(self._event_changed)
@@ -231,9 +247,11 @@ class DecideController:
             self._sources.count_all()
         what, name = key
         try:
-            if what == "node":
-                return await self._node(name)
-            return await (self._repair(name) if what == "repair" else self._pool(name))
+            again = await self._look[what](name)
+            for changed in self._sources.guard.news:
+                self._queue.add(("type", changed))
+            self._sources.guard.news.clear()
+            return again
         except errors.Conflict as conflict:
             log.debug("looked at something that has changed", key=key, error=str(conflict))
             return 0.2
@@ -251,7 +269,7 @@ class DecideController:
             return None
         if known:
             await self._remember(node)
-        active = self._sources.active(node)
+        active = self._sources.treatable(node)
         seen = self._sources.seen(node)
         pool, _ = self._sources.pools_of(node)
         rule = self._sources.rules.get(pool.spec.rule) if pool is not None and pool.spec.rule else None

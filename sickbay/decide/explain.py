@@ -5,7 +5,7 @@ A pure function over the same objects that the decisions are made from, so that 
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from sickbay.api import names
@@ -53,10 +53,16 @@ class Explanation:
 
 def explain(
     node: Node, active: list[Active], pool: RepairPool | None, rule: RepairRule | None, repairs: Iterable[NodeRepair],
-    holds: Iterable[Hold],
+    holds: Iterable[Hold], aside: Mapping[str, str] = {},
 ) -> Explanation:  # fmt: skip
-    """Explain a node. `repairs` are those on record for it, `holds` those that bind it."""
-    told = Explanation(node.name, faults=[_fault(a) for a in active])
+    """Explain a node.
+
+    repairs   those on record for it
+    holds     those that bind it
+    aside     fault types that nobody acts on, with the reason
+    """
+    told = Explanation(node.name, faults=[_fault(a, aside.get(a.name, "")) for a in active])
+    active = [a for a in active if a.name not in aside]
     told.pool = pool.metadata.name if pool is not None else ""
     told.rule = (pool.spec.rule or "") if pool is not None else ""
     told.holds = [f"{h.metadata.name} ({h.spec.level}): {h.spec.reason}" for h in holds]
@@ -69,15 +75,17 @@ def explain(
     current = next((r for r in mine if not r.ended), mine[-1] if mine else None)
     if current is not None:
         _tell_repair(told, current)
-    told.summary = _summary(node, active, pool, rule, current)
+    told.summary = _summary(node, active, pool, rule, current, len(told.faults) > len(active))
     return told
 
 
-def _fault(active: Active) -> str:
+def _fault(active: Active, aside: str) -> str:
     spec = active.type.spec
     devices = f" on {', '.join(active.devices)}" if active.devices else ""
     ladder = ", then ".join(rung.action for rung in spec.remedy or []) or "no remedy"
-    return f"{active.name} ({spec.class_}, {spec.severity}){devices}: {active.message or active.reason or ladder}"
+    return f"{active.name} ({spec.class_}, {spec.severity}){devices}: {active.message or active.reason or ladder}" + (
+        f"; set aside: it {aside}" if aside else ""
+    )
 
 
 def _why(entry: RuleEntry, lead: Active) -> str:
@@ -152,10 +160,13 @@ def next_command(repair: NodeRepair) -> str:
 
 
 def _summary(
-    node: Node, active: list[Active], pool: RepairPool | None, rule: RepairRule | None, repair: NodeRepair | None
-) -> str:
+    node: Node, active: list[Active], pool: RepairPool | None, rule: RepairRule | None, repair: NodeRepair | None,
+    told_aside: bool,
+) -> str:  # fmt: skip
     if repair is not None and not repair.ended:
         return f"under repair: {repair.status.phase}"
+    if not active and told_aside:
+        return "faulty by a fault type that is set aside (MatchesTooMany): nothing is done"
     if not active:
         state = "cordoned, and not by Sickbay" if node.unschedulable else "in service"
         return f"nothing is wrong with it that Sickbay knows of; {state}"

@@ -42,8 +42,10 @@ class Active:
         return f"{self.source}@{rfc3339(self.since)}" if self.since is not None else self.source
 
 
-def active_faults(node: Node, catalogue: Catalogue) -> list[Active]:
+def active_faults(node: Node, catalogue: Catalogue, failed: dict[str, str] | None = None) -> list[Active]:
     """Every fault type that matches the node, by name. An expression that fails matches nothing.
+
+    failed   takes in the types whose expression failed on this node, with the error
 
     Of several conditions that show the same fault the one that has been bad for longest names it, so that neither the
     order of the conditions nor a late witness makes a new occurrence of it.
@@ -64,15 +66,17 @@ def active_faults(node: Node, catalogue: Catalogue) -> list[Active]:
                 _devices_of(name, devices),
             )
     for name, program in catalogue.by_cel:
-        if name not in found and _matches(program, node):
+        if name not in found and _matches(name, program, node, failed):
             found[name] = Active(name, catalogue.types[name], None, "cel", "", "", _devices_of(name, devices))
     return [found[name] for name in sorted(found)]
 
 
-def _matches(program: Program, node: Node) -> bool:
+def _matches(name: str, program: Program, node: Node, failed: dict[str, str] | None) -> bool:
     try:
         return program.evaluate(node=msgspec.to_builtins(node)) is True
-    except CelError:
+    except CelError as error:
+        if failed is not None:
+            failed[name] = str(error)
         return False
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from sickbay.api.core import Node
 from sickbay.api.repair_pool import RepairPool
-from sickbay.decide.slots import owner_and_envelopes
+from sickbay.decide.slots import owner_and_envelopes, rivals
 from sickbay.kube.informer import Informer
 
 Membership = tuple[RepairPool | None, list[RepairPool]]
@@ -16,8 +16,8 @@ class Memberships:
 
     def __init__(self, pools: Informer[RepairPool]) -> None:
         self._pools = pools
-        self._kept: dict[str, tuple[str, str, tuple[str, ...]]] = {}
-        """By node: its version, and the names of its pool ("" for none) and its envelopes."""
+        self._kept: dict[str, tuple[str, str, tuple[str, ...], tuple[str, ...]]] = {}
+        """By node: its version, and the names of its pool ("" for none), its envelopes, and its rivals."""
         pools.on_change(self._pool_changed)
 
     def of(self, node: Node) -> Membership:
@@ -25,11 +25,17 @@ class Memberships:
         kept = self._kept.get(name)
         if kept is None or kept[0] != version or not version:
             owner, envelopes = owner_and_envelopes(self._pools.all(), node)
-            self._kept[name] = version, owner.metadata.name if owner else "", tuple(e.metadata.name for e in envelopes)
+            bound = tuple(envelope.metadata.name for envelope in envelopes)
+            self._kept[name] = version, owner.metadata.name if owner else "", bound, rivals(self._pools.all(), node)
             return owner, envelopes
-        _, owned_by, bound_by = kept
+        _, owned_by, bound_by, _ = kept
         found = (self._pools.get(envelope) for envelope in bound_by)
         return self._pools.get(owned_by) if owned_by else None, [pool for pool in found if pool is not None]
+
+    def rivals(self, node: Node) -> tuple[str, ...]:
+        """The pools with rules that select the node, its owner first; empty where there is only one."""
+        self.of(node)
+        return self._kept[node.name][3]
 
     def forget(self, node: str) -> None:
         self._kept.pop(node, None)

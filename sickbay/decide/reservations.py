@@ -20,7 +20,7 @@ from sickbay.api.patches import merge_diff
 from sickbay.api.repair_pool import RepairPool, RepairPoolStatus
 from sickbay.api.words import BreakerState, Pacing, Phase
 from sickbay.clock import Clock, rfc3339
-from sickbay.decide import breaker, limits, pacing, slots, storm
+from sickbay.decide import breaker, daemonsets, limits, pacing, slots, storm
 from sickbay.decide.arbitration import rank
 from sickbay.decide.hand import holds_node
 from sickbay.decide.limits import Refusal
@@ -32,6 +32,11 @@ from sickbay.kube.events import NORMAL, WARNING, EventRecorder
 
 COUNTS_AFTER = timedelta(seconds=10)
 """Counts alone are written at most this often; slots, breaker and storms at once."""
+
+
+BAD_WHEN_TRUE = (names.BREAKER_OPEN, names.OVERLAP)
+CONDITIONS = (names.OVERLAP, names.DAEMON_SETS_TOLERATE)
+"""Conditions that a pool has only while it has what they are about."""
 
 
 class Reservations:
@@ -200,7 +205,13 @@ class Reservations:
             names.LIMITS_FIT: (limits.fits(moment.view), "maxParallelRepairs may not be above what the breaker bears"),
             names.BREAKER_OPEN: (not closed, moment.breaker.reason),
         }
-        kept = [c for c in pool.status.conditions if c.type not in wanted]
+        overlap = self._sources.tally.of(pool.metadata.name).overlap(pool.metadata.name)
+        if rule:
+            wanted[names.OVERLAP] = (bool(overlap), overlap)
+        if pool.spec.quarantine.taint:
+            named = self._sources.intolerant(pool)
+            wanted[names.DAEMON_SETS_TOLERATE] = (not named, daemonsets.message(named))
+        kept = [c for c in pool.status.conditions if c.type not in wanted and c.type not in CONDITIONS]
         return kept + [_condition(pool, kind, *what, moment.now) for kind, what in wanted.items()]
 
     async def _take_in(self, pool: RepairPool, repair: NodeRepair, nodes: Sequence[Node], kind: str) -> Refusal | None:
@@ -317,13 +328,13 @@ def _condition(pool: RepairPool, kind: str, holds: bool, message: str, now: date
     status = "True" if holds else "False"
     old = next((c for c in pool.status.conditions if c.type == kind), None)
     since = old.last_transition_time if old is not None and old.status == status else rfc3339(now)
-    good = holds != (kind == names.BREAKER_OPEN)
+    good = holds != (kind in BAD_WHEN_TRUE)
     return Condition(
         type=kind,
         status=status,
         observed_generation=pool.metadata.generation,
         last_transition_time=since,
-        reason="AsExpected" if good else kind if kind == names.BREAKER_OPEN else f"Not{kind}",
+        reason="AsExpected" if good else kind if kind in BAD_WHEN_TRUE else f"Not{kind}",
         message="" if good else message,
     )
 

@@ -193,6 +193,12 @@ def selecting(pools: Iterable[RepairPool], node: Node) -> list[RepairPool]:
     return sorted(found, key=lambda pool: (pool.metadata.creation_timestamp or "", pool.metadata.name))
 
 
+def rivals(pools: Iterable[RepairPool], node: Node) -> tuple[str, ...]:
+    """The pools with rules that select the node, the one that owns it first; empty where there is at most one."""
+    found = tuple(pool.metadata.name for pool in selecting(pools, node) if pool.spec.rule)
+    return found if len(found) > 1 else ()
+
+
 def owner_and_envelopes(pools: Iterable[RepairPool], node: Node) -> tuple[RepairPool | None, list[RepairPool]]:
     """The pool a node belongs to (of several with rules the oldest) and the envelopes that bind it too."""
     matching = selecting(pools, node)

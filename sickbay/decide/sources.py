@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
 from datetime import datetime
 from typing import Any
 
@@ -23,16 +24,19 @@ from sickbay.clock import Clock, Randomness
 from sickbay.decide import catalogue, suspects, urgency
 from sickbay.decide.actionable import wants_repair
 from sickbay.decide.arbitration import ordered
+from sickbay.decide.daemonsets import Tolerance
 from sickbay.decide.domains import onset_key
 from sickbay.decide.excuse import excused
 from sickbay.decide.faults import Active, active_faults
 from sickbay.decide.hand import holds_node, untouched
 from sickbay.decide.membership import Memberships
+from sickbay.decide.ondemand import OnDemand
 from sickbay.decide.plan import matching_entry
-from sickbay.decide.slots import out_of_service
+from sickbay.decide.slots import out_of_service, selecting
 from sickbay.decide.storm import Onset
 from sickbay.decide.tally import Facts, Tally
 from sickbay.decide.tenancy import Tenancy
+from sickbay.decide.typeguard import Matches, TypeGuard
 from sickbay.kube.client import Client
 from sickbay.kube.informer import Informer
 
@@ -78,6 +82,7 @@ class Sources:
             kinds.INFRA_EVENT, indexes={"node": lambda event: [event.spec.node.name]}
         )
         self.tenancy = Tenancy(client, clock, randomness, resync)
+        self.tolerance = Tolerance(informer(kinds.DAEMON_SET))
         self.catalogue = catalogue.build()
         self.tally = Tally()
         self._memberships = Memberships(self.pools)
@@ -91,7 +96,8 @@ class Sources:
         self._counted_at = 0.0
         self.repairs.on_change(lambda *both: self._touch(*(r.spec.node.name for r in both if r is not None)))
         self.recoveries.on_change(lambda *both: self._touch(*(n for r in both if r for n in suspect_nodes(r))))
-        self.types.on_change(lambda _old, _new: self._stale())
+        self.guard = TypeGuard()
+        self.types.on_change(self._type_changed)
         self._catalogue_stale = False
 
     @property
@@ -106,11 +112,15 @@ class Sources:
         """Read everything afresh, when a new term begins."""
         for informer in self.all:
             await informer.read_afresh()
-        if self.tenancy.pods.synced.is_set():
-            await self.tenancy.pods.read_afresh()
+        for cache in self.on_demand:
+            await cache.read_afresh()
 
-    def _stale(self) -> None:
-        self._catalogue_stale = True
+    @property
+    def on_demand(self) -> list[OnDemand[Any]]:
+        return [self.tenancy.cache, self.tolerance.cache]
+
+    def _type_changed(self, old: dict[str, Any] | None, new: dict[str, Any] | None) -> None:
+        self._catalogue_stale = self._catalogue_stale or says_other(old, new)
 
     def refresh_catalogue(self) -> bool:
         """Take in changed FaultType objects. True when that made a new edition."""
@@ -119,7 +129,23 @@ class Sources:
         self._catalogue_stale = False
         self.catalogue = catalogue.build(self.types.all())
         self._edition += 1
+        self.guard.judge(self.types.all(), self.pools.all(), self._matches)
         return True
+
+    def _matches(self) -> Matches:
+        """How many nodes of each pool each type matches, and how many nodes each pool has."""
+        matched: dict[str, Counter[str]] = {}
+        sizes: Counter[str] = Counter()
+        for node in self.nodes.all():
+            pools = [pool.metadata.name for pool in selecting(self.pools.all(), node)]
+            sizes.update(pools)
+            for active in self.active(node):
+                matched.setdefault(active.name, Counter()).update(pools)
+        return matched, sizes
+
+    def treatable(self, node: Node) -> list[Active]:
+        """The active faults that somebody may act on: all but those of types that are set aside."""
+        return [active for active in self.active(node) if active.name not in self.guard.set_aside]
 
     def active(self, node: Node) -> list[Active]:
         """The node's active faults, the leading one first."""
@@ -128,8 +154,10 @@ class Sources:
         kept = self._active.get(node.name)
         if kept is not None and kept[0] == version:
             return kept[1]
-        found = ordered([*active_faults(node, self.catalogue), *([suspicion] if suspicion is not None else [])])
+        failed: dict[str, str] = {}
+        found = ordered([*active_faults(node, self.catalogue, failed), *([suspicion] if suspicion is not None else [])])
         self._active[node.name] = (version, found)
+        self.guard.note(node.name, failed)
         return found
 
     def _suspicion(self, node: Node) -> Active | None:
@@ -157,6 +185,7 @@ class Sources:
             self._seen.pop(name, None)
             self._blind.pop(name, None)
             self._memberships.forget(name)
+            self.guard.note(name, {})
             return self.tally.drop(name)
         if self._just_counted(node):
             return set()
@@ -185,14 +214,15 @@ class Sources:
         pools = tuple(pool.metadata.name for pool in [*([owner] if owner is not None else []), *envelopes])
         keys = sorted({d.key for pool in (owner, *envelopes) if pool is not None for d in pool.spec.domains})
         domains = tuple((key, node.labels[key]) for key in keys if key in node.labels)
-        return Facts(pools, out_of_service(node), domains, self._onset(node, owner, pools), self._unknown_since(node))
+        onset, unknown = self._onset(node, owner, pools), self._unknown_since(node)
+        return Facts(pools, out_of_service(node), domains, onset, unknown, self._memberships.rivals(node))
 
     def _onset(self, node: Node, owner: RepairPool | None, pools: tuple[str, ...]) -> Onset | None:
         """The node's first fault that its rule would treat; None when there is none, or when the node is excused."""
         rule = self.rules.get(owner.spec.rule) if owner is not None and owner.spec.rule else None
         if owner is None or rule is None:
             return None
-        treated = [a for a in self.active(node) if wants_repair(a.type) and matching_entry(rule, a.name, a.type)]
+        treated = [a for a in self.treatable(node) if wants_repair(a.type) and matching_entry(rule, a.name, a.type)]
         lead = treated[0] if treated else None
         under = next((r for r in self.repairs_of(node.name) if not r.ended and holds_node(r)), None)
         if lead is None and under is None:
@@ -225,6 +255,15 @@ class Sources:
         """The earliest moment at which a provider acts on the machine by itself."""
         events = (e for e in self.events.by_index("node", node.name) if e.spec.node.uid in ("", node.uid))
         return urgency.provider_date([e.spec.not_before for e in events if not e.status.terminal])
+
+    def intolerant(self, pool: RepairPool) -> list[str]:
+        """DaemonSets that do not tolerate the pool's taint on its nodes; none while they are not known."""
+        members = self.tally.of(pool.metadata.name).nodes
+
+        def nodes() -> list[Node]:
+            return [node for name in members if (node := self.nodes.get(name)) is not None]
+
+        return self.tolerance.of(pool, nodes, len(members))
 
     def pools_of(self, node: Node) -> tuple[RepairPool | None, list[RepairPool]]:
         return self._memberships.of(node)
@@ -283,6 +322,15 @@ class Sources:
 
     def repairs_in(self, pool: str) -> list[NodeRepair]:
         return self.repairs.by_index("pool", pool)
+
+
+def says_other(old: dict[str, Any] | None, new: dict[str, Any] | None) -> bool:
+    """A FaultType has come, gone or changed; what we write on its status is no change."""
+    if old is None or new is None:
+        return True
+    before, after = old["metadata"], new["metadata"]
+    keys = ("uid", "generation", "annotations")
+    return any(before.get(key) != after.get(key) for key in keys)
 
 
 def waited_jobs(repair: NodeRepair) -> list[str]:

@@ -7,6 +7,7 @@ type makes everything be counted anew.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
@@ -31,6 +32,8 @@ class Facts:
     """Its first fault that a rule would treat, unless it is excused: Parked, with people, held, cancelled."""
     unknown_since: datetime | None = None
     """Since when nobody can see what is wrong with it."""
+    rivals: tuple[str, ...] = ()
+    """Pools with rules that select it, its owner first; empty where there is only one."""
 
 
 @dataclass(slots=True)
@@ -41,11 +44,22 @@ class Counts:
     out: set[str] = field(default_factory=set)
     sick: dict[str, Onset] = field(default_factory=dict)
     unknown: dict[str, datetime] = field(default_factory=dict)
+    contested: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    """Nodes that other pools with rules select too, with all of these pools, the owner first."""
     domains: dict[tuple[str, str], set[str]] = field(default_factory=dict)
 
     def domain(self, key: str, value: str) -> frozenset[str]:
         """Names of the nodes that carry this value of the label."""
         return frozenset(self.domains.get((key, value), ()))
+
+    def overlap(self, pool: str) -> str:
+        """With whom the pool overlaps, and who owns the nodes; "" for nobody."""
+        owners = Counter(pools[0] for pools in self.contested.values())
+        others = sorted({name for pools in self.contested.values() for name in pools} - {pool})
+        if not others:
+            return ""
+        owned = ", ".join(f"{count} belong to {name}" for name, count in sorted(owners.items()))
+        return f"{len(self.contested)} nodes are selected by {', '.join(others)} as well; {owned} (the older pool)"
 
     def faulty(self, now: datetime) -> int:
         """Nodes that the breaker counts; members of one group count once."""
@@ -90,13 +104,15 @@ class Tally:
                 counts.sick[node] = facts.onset
             if facts.unknown_since is not None:
                 counts.unknown[node] = facts.unknown_since
-        return {*before.pools, *facts.pools}
+        for pool in facts.rivals:
+            self.of(pool).contested[node] = facts.rivals
+        return {*before.pools, *facts.pools, *before.rivals, *facts.rivals}
 
     def drop(self, node: str) -> set[str]:
         """Forget a node. Returns the pools it was in."""
         before = self._facts.pop(node, Facts())
         self._remove(node, before)
-        return set(before.pools)
+        return {*before.pools, *before.rivals}
 
     def rebuild(self, facts: Mapping[str, Facts]) -> None:
         self._facts.clear()
@@ -108,6 +124,8 @@ class Tally:
         return self._pools.keys()
 
     def _remove(self, node: str, before: Facts) -> None:
+        for pool in before.rivals:
+            self.of(pool).contested.pop(node, None)
         for pool in before.pools:
             counts = self.of(pool)
             counts.nodes.discard(node)

@@ -152,7 +152,7 @@ class Views:
         if pool is None or rule is None:
             return frozenset(), frozenset()
         history, seen = self._history(repair, node), sources.seen(node)
-        acted, observed = opening.joining(node, sources.active(node), pool, rule, history, seen, now)
+        acted, observed = opening.joining(node, sources.treatable(node), pool, rule, history, seen, now)
         return (observed, acted) if observe else (acted, observed)
 
     def _plan_for(

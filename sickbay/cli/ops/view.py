@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 
 from sickbay.api import holds as holding
@@ -14,7 +14,7 @@ from sickbay.api.node_repair import NodeRepair
 from sickbay.api.repair_pool import RepairPool
 from sickbay.api.repair_rule import RepairRule
 from sickbay.clock import SystemClock
-from sickbay.decide import catalogue
+from sickbay.decide import catalogue, polarity
 from sickbay.decide.arbitration import ordered
 from sickbay.decide.catalogue import Catalogue
 from sickbay.decide.explain import Explanation, explain
@@ -33,6 +33,8 @@ class ClusterView:
     repairs: list[NodeRepair]
     catalogue: Catalogue
     now: datetime
+    aside: dict[str, str] = field(default_factory=dict)
+    """Fault types that nobody acts on, with the reason."""
 
     @classmethod
     async def read(cls, client: Client) -> ClusterView:
@@ -50,6 +52,7 @@ class ClusterView:
             repairs=repairs.items,
             catalogue=catalogue.build(types.items),
             now=SystemClock().now(),
+            aside={obj["metadata"]["name"]: why for obj in types.items if (why := polarity.aside(obj))},
         )
 
     def of(self, node: str) -> list[NodeRepair]:
@@ -67,4 +70,4 @@ class ClusterView:
         faults = [a.name for a in active]
         binding = [h for h in self.holds if holding.binds(h, node, names, faults, self.now)]
         rule = self.rules.get(pool.spec.rule) if pool is not None and pool.spec.rule else None
-        return explain(node, active, pool, rule, self.of(node.name), binding)
+        return explain(node, active, pool, rule, self.of(node.name), binding, self.aside)
