@@ -71,14 +71,19 @@ class Reservations:
         bound = self._bound(repair, node)
         if not bound:
             return Refusal("the repair's pool is gone")
-        taken: list[RepairPool] = []
-        for _, (pool, nodes) in sorted(bound.items()):
+        # Those that refuse come first: a slot that is taken and given back wakes all who wait, and they do the same.
+        refusing = [name for name, (pool, nodes) in bound.items() if self._refused(pool, repair, nodes, kind)]
+        # What a process that died has taken and never used goes too; a group's may be in use by a member.
+        taken = [] if repair.spec.group.id else [pool for pool, _ in bound.values()]
+        for name in sorted(bound, key=lambda name: (name not in refusing, name)):
+            pool, nodes = bound[name]
             refused = await self._take_in(pool, repair, nodes, kind)
             if refused is not None:
                 for each in taken:
                     await self._drop(each, repair, kind)
                 return refused
-            taken.append(pool)
+            if repair.spec.group.id:
+                taken.append(pool)
         return None
 
     def _bound(self, repair: NodeRepair, node: Node) -> dict[str, tuple[RepairPool, list[Node]]]:
@@ -214,16 +219,29 @@ class Reservations:
         kept = [c for c in pool.status.conditions if c.type not in wanted and c.type not in CONDITIONS]
         return kept + [_condition(pool, kind, *what, moment.now) for kind, what in wanted.items()]
 
+    def _lacking(self, pool: RepairPool, repair: NodeRepair, nodes: Sequence[Node], kind: str) -> list[Node]:
+        """The nodes for which the slot still has to be taken."""
+        left = slots.lacking(pool, repair, nodes, kind)
+        if kind != slots.UNAVAILABLE or not repair.spec.group.id:
+            return left
+        return [node for node in left if names.QUARANTINE not in node.annotations]
+
+    def _judged(self, moment: limits.Moment, repair: NodeRepair, nodes: Sequence[Node], kind: str) -> Refusal | None:
+        return limits.refusal(moment, repair, nodes, kind) or self._turn(moment, repair, nodes, kind)
+
+    def _refused(self, pool: RepairPool, repair: NodeRepair, nodes: Sequence[Node], kind: str) -> bool:
+        """The pool would not grant the slot now."""
+        left = self._lacking(pool, repair, nodes, kind)
+        return bool(left) and self._judged(self._moment(pool), repair, left, kind) is not None
+
     async def _take_in(self, pool: RepairPool, repair: NodeRepair, nodes: Sequence[Node], kind: str) -> Refusal | None:
         pool = self._sources.pools.get(pool.metadata.name) or pool
-        nodes = slots.lacking(pool, repair, nodes, kind)
-        if kind == slots.UNAVAILABLE:
-            nodes = [node for node in nodes if names.QUARANTINE not in node.annotations or not repair.spec.group.id]
+        nodes = self._lacking(pool, repair, nodes, kind)
         if not nodes:
             return None
         moment = self._moment(pool)
         status = self._status(moment)
-        refused = limits.refusal(moment, repair, nodes, kind) or self._turn(moment, repair, nodes, kind)
+        refused = self._judged(moment, repair, nodes, kind)
         if refused is None:
             status.slots = slots.granted(moment.view, repair, nodes, kind, moment.now)
             if kind != slots.VALIDATE:
@@ -278,7 +296,10 @@ class Reservations:
 
     async def _drop(self, pool: RepairPool, repair: NodeRepair, kind: str) -> None:
         pool = self._sources.pools.get(pool.metadata.name) or pool
-        kept = [s for s in pool.status.slots if not (s.repair == slots.owner(repair) and s.kind == kind)]
+        mine = slots.owner(repair)
+        kept = [s for s in pool.status.slots if not (s.repair == mine and s.kind == kind)]
+        if len(kept) == len(pool.status.slots):
+            return
         await self._write(pool, msgspec.structs.replace(pool.status, slots=kept), self._clock.now())
 
     async def _write(self, pool: RepairPool, status: RepairPoolStatus, now: datetime) -> None:

@@ -146,7 +146,7 @@ class Cloud:
         return line, Observation(operation.state, operation.message, dict(operation.proof))
 
     def _start(self, call: str, act: Act, lie: bool) -> None:
-        if act.key in self._operations:
+        if act.key in self._operations and self.behaviour(act.target.name).keeps_keys:
             return  # the same key is the same act
         machine = self.machines.get(act.target.name)
         if machine is None:

@@ -3,16 +3,21 @@
 A model of the world stands beside the controllers: it believes nothing they say of themselves where it can see for
 itself. It is told of every write and every destructive act, and notes what breaks a rule:
 
-* caps hold; no slot is taken while the breaker is open
+* caps hold, and breakers and Holds are kept (`limitinvariants`, `holdinvariants`)
 * no gated step runs without its own approval, given by somebody else after we asked
 * no return without a passed validation, except a person's cancel and the rollback before Repair
 * no disruption budget is broken; no pod is evicted outside a drain
 * no foreign cordon, taint, label or annotation is touched
 * an act on a whole domain finds every member of its group drained
 * at most one destructive act per attempt, none for a repair that has ended, none on another node of the same name
+* no act that cannot be undone without a person's word, unless the pool calls its data disposable
+* no node is worked on by two repairs at once
 * every open wait has a deadline
 * no job lands on a suspect (`jobinvariants`)
 * after the end the node equals the node before
+
+What is under way when a person decides otherwise may still arrive: an act counts as forbidden once what forbids it has
+stood for `slack` seconds. In a run without bad weather that is the moment between a permit and its act.
 """
 
 from __future__ import annotations
@@ -24,17 +29,19 @@ from typing import Any
 
 import msgspec
 
-from sickbay.api import names, quantity
+from sickbay.api import names
 from sickbay.api.actions import ACTIONS
 from sickbay.api.node_repair import NodeRepair
 from sickbay.api.words import ENDED, Outcome, Phase, Step, StepState
 from sickbay.apiserver.errors import Obj
 from sickbay.apiserver.selectors import selector_matches
 from sickbay.apiserver.writes import Write
-from sickbay.sim.hand import BUDGETS, NODES, POOLS, REPAIRS, condition_of, labels_of
+from sickbay.sim.hand import BUDGETS, HOLDS, NODES, POOLS, REPAIRS, labels_of
 from sickbay.sim.history import KUBERNETES_TAINTS, OURS, Marks, marks_of
+from sickbay.sim.holdinvariants import HoldInvariants, fresh_claim
 from sickbay.sim.jobinvariants import JobInvariants
 from sickbay.sim.journal import Action
+from sickbay.sim.limitinvariants import LimitInvariants
 from sickbay.sim.world import World
 
 WAITS = (Phase.WAITING_APPROVAL, Phase.WAITING_SLOT, Phase.WAITING_JOB, Phase.RUNNING, Phase.PARKED, Phase.NEEDS_HUMAN)
@@ -44,6 +51,8 @@ FINDINGS = (names.DEVICES,)
 """The agent's own report, which follows the faults and not the repair."""
 SHARED_KEYS = (names.SCALE_DOWN_DISABLED, names.DO_NOT_DISRUPT)
 """Ours while we hold a node; what stood there before comes back."""
+LIVE = 5.0
+"""Seconds that a permit, its claim and an answer of the API server may lie apart in any run."""
 OUR_TAINTS = (names.QUARANTINE, "node.kubernetes.io/out-of-service")
 
 
@@ -67,16 +76,21 @@ class _Node:
 class Invariants:
     """Watches one world. `violations` is empty as long as all is well; each kind of breach is noted once per object."""
 
-    def __init__(self, world: World) -> None:
-        self._world = world
+    def __init__(self, world: World, slack: float = 0.0) -> None:
+        self._world, self._slack = world, slack
         self.violations: list[Violation] = []
         self._noted: set[str] = set()
         self._nodes: dict[str, _Node] = {}
         self._approved: set[tuple[str, str, int]] = set()
         self._repair_begun: set[str] = set()
+        self._validated: set[str] = set()
+        self._over_since: dict[str, float] = {}
+        """Since when each repair, by UID, is over or being cancelled."""
         self._acts: Counter[str] = Counter()
         self._judged = 0
         self._jobs = JobInvariants(world, self._break)
+        self._limits = LimitInvariants(world, self._break, max(slack, LIVE))
+        self._holds = HoldInvariants(world, self._break, max(slack, LIVE))
         world.store.after_write(self._after_write)
         world.journal.on_change.append(self._judge_acts)
 
@@ -90,11 +104,14 @@ class Invariants:
         if write.old is write.new:
             return
         if write.resource == NODES:
+            self._limits.node_written(write)
             self._node_written(write)
+        elif write.resource == HOLDS:
+            self._holds.hold_written(write)
         elif write.resource == REPAIRS:
             self._repair_written(write)
         elif write.resource == POOLS and write.old is not None and write.new is not None:
-            self._pool_written(write.old, write.new)
+            self._limits.pool_written(write.old, write.new)
         else:
             self._jobs.written(write)
 
@@ -116,7 +133,8 @@ class Invariants:
         before = old.annotations.get(names.QUARANTINE)
         if before is None and names.QUARANTINE in new.annotations:
             known.person_uncordoned = False
-            self._capacity(write.new)
+            record = json.loads(new.annotations[names.QUARANTINE])
+            self._limits.quarantined(write.new, self._repair_by_uid(str(record.get("uid", ""))))
         if before is not None and names.QUARANTINE not in new.annotations:
             self._returned(write, known, before)
 
@@ -127,7 +145,7 @@ class Invariants:
             known.person_uncordoned |= old.unschedulable and not new.unschedulable
             known.person_uncordoned |= names.QUARANTINE in old.annotations and names.QUARANTINE not in new.annotations
         for step, (uid, attempt) in known.asked.items():
-            if _answer(old, step) == "inquiring" and _answer(new, step) == "approved":
+            if _answer(old, step) == "inquiring" and _answer(new, step).lower() == "approved":
                 self._approved.add((uid, step, attempt))
 
     def _asked(self, write: Write, known: _Node, new: Marks) -> None:
@@ -168,60 +186,11 @@ class Invariants:
         repair = self._repair_by_uid(str(record.get("uid", "")))
         if repair is None:
             return
-        validated = repair.status.step(Step.VALIDATE).state == StepState.DONE
+        validated = record["uid"] in self._validated
         cancelled = known.person_uncordoned or repair.metadata.deletion_timestamp is not None
         if validated or cancelled or record["uid"] not in self._repair_begun:
             return
         self._break(f"node {write.name} was returned without a passed validation ({repair.metadata.name})")
-
-    # --- caps
-
-    def _pools_of(self, node: Obj) -> list[Obj]:
-        return [
-            pool
-            for pool in self._world.store.list(POOLS)
-            if selector_matches((pool.get("spec") or {}).get("nodeSelector"), labels_of(node))
-        ]
-
-    def _members(self, pool: Obj) -> list[Obj]:
-        selector = (pool.get("spec") or {}).get("nodeSelector")
-        return [node for node in self._world.store.list(NODES) if selector_matches(selector, labels_of(node))]
-
-    def _capacity(self, node: Obj) -> None:
-        """We have just closed a node: are too many of its pools out of service now?"""
-        if not _offers(node):
-            return
-        for pool in self._pools_of(node):
-            members = self._members(pool)
-            out = sum(1 for member in members if _out_of_service(member))
-            limit = quantity.resolve(_limit(pool, "maxUnavailable", "5%"), len(members), at_least=1)
-            if out > limit:
-                self._break(f"pool {pool['metadata']['name']}: {out} nodes out of service, maxUnavailable is {limit}")
-
-    def _parallel(self, repair: NodeRepair) -> None:
-        pool = self._world.store.find(POOLS, repair.spec.pool.name)
-        if pool is None:
-            return
-        same = [r for r in self._repairs() if r.spec.pool.name == repair.spec.pool.name]
-        total = len(self._members(pool))
-        for word, key, usual, least, holds in (
-            ("repairs", "maxParallelRepairs", 1, 1, _repairing),
-            ("validations", "maxParallelValidations", "10%", 4, _validating),
-        ):
-            # A group takes one slot, whatever the number of its members.
-            running = len({r.spec.group.id or r.metadata.uid for r in same if holds(r)})
-            limit = quantity.resolve(_limit(pool, key, usual), total, at_least=least)
-            if running > limit:
-                self._break(f"pool {repair.spec.pool.name}: {running} {word} in parallel, {key} is {limit}")
-
-    def _pool_written(self, old: Obj, new: Obj) -> None:
-        before, after = old.get("status") or {}, new.get("status") or {}
-        if (before.get("breaker") or {}).get("state") != "Open" or (after.get("breaker") or {}).get("state") != "Open":
-            return
-        held = {(slot.get("repair"), slot.get("kind")) for slot in before.get("slots") or ()}
-        for slot in after.get("slots") or ():
-            if slot.get("kind") != "Validate" and (slot.get("repair"), slot.get("kind")) not in held:
-                self._break(f"pool {new['metadata']['name']}: {slot.get('repair')} started while the breaker is open")
 
     # --- repairs
 
@@ -239,6 +208,10 @@ class Invariants:
             running = new.status.step(name).state == StepState.RUNNING
             if running and (old is None or old.status.step(name).state != StepState.RUNNING):
                 self._step_began(new, name)
+        self._note(old, new)
+        step = fresh_claim(old, new) if write.user in OURS else ""
+        if step:
+            self._holds.claimed(new, step)
         if write.user in OURS and new.status.phase in WAITS and not new.status.current.deadline:
             self._break(f"{new.metadata.name} waits in {new.status.phase} without a deadline")
         closed = new.status.phase in ENDED and not new.metadata.finalizers
@@ -249,14 +222,39 @@ class Invariants:
         uid = repair.metadata.uid
         if step == Step.REPAIR:
             self._repair_begun.add(uid)
+            self._validated.discard(uid)
+        self._alone(repair, step)
         planned = repair.spec.plan.step(step)
         gate = planned.approval if planned is not None else None
         if gate is not None and gate.by != "Jobs":
             attempt = repair.status.current.attempt
-            if (uid, step, attempt) not in self._approved and not self._approved_for_group(repair, step):
+            given = self._word_given(repair, step, attempt) or self._approved_for_group(repair, step)
+            if repair.status.phase != Phase.CANCELLING and not given:
                 self._break(f"{repair.metadata.name}: {step} (attempt {attempt}) began without its own approval")
-        if step in (Step.DRAIN, Step.REPAIR, Step.VALIDATE):
-            self._parallel(repair)
+        self._limits.step_began(repair, step)
+
+    def _word_given(self, repair: NodeRepair, step: str, attempt: int) -> bool:
+        """Approved for this attempt; the return also when only the write of an approved one had failed."""
+        uid = repair.metadata.uid
+        if (uid, step, attempt) in self._approved:
+            return True
+        failed = {a.n for a in repair.status.step(step).attempts if a.state == StepState.FAILED}
+        again = step == Step.UNQUARANTINE and attempt - 1 in failed
+        return again and self._word_given(repair, step, attempt - 1)
+
+    def _alone(self, repair: NodeRepair, step: str) -> None:
+        for other in self._repairs():
+            same = other.spec.node.uid == repair.spec.node.uid and other.metadata.uid != repair.metadata.uid
+            if same and not other.ended and any(s.state == StepState.RUNNING for s in other.status.steps.values()):
+                self._break(f"{repair.metadata.name}: {step} began while {other.metadata.name} works on the same node")
+
+    def _note(self, old: NodeRepair | None, new: NodeRepair) -> None:
+        uid = new.metadata.uid
+        was = old.status.step(Step.VALIDATE).state if old is not None else ""
+        if new.status.step(Step.VALIDATE).state == StepState.DONE and was != StepState.DONE:
+            self._validated.add(uid)
+        if new.status.phase in (*ENDED, Phase.CANCELLING):
+            self._over_since.setdefault(uid, self._world.loop.time())
 
     def _approved_for_group(self, repair: NodeRepair, step: str) -> bool:
         """One member is asked for all."""
@@ -300,10 +298,12 @@ class Invariants:
         holder = action.key.partition("/")[0]
         self._domain_act(what, [r for r in self._repairs() if r.spec.group.id == holder])
         repair = self._repair_by_uid(holder)
+        self._holds.acted(action, repair)
         if repair is None:
             return
-        if repair.status.phase in (*ENDED, Phase.CANCELLING):
+        if self._is_over(repair):
             self._break(f"{what}: the repair is {repair.status.phase}")
+        self._asked_first(action, what, repair)
         node = self._world.store.find(NODES, action.node)
         if node is not None and node["metadata"]["uid"] != repair.spec.node.uid:
             self._break(f"{what}: the node is another one than the repair is for")
@@ -317,10 +317,32 @@ class Invariants:
             if repair.status.phase == Phase.CANCELLING or not _emptied(repair):
                 self._break(f"{what}: member {repair.spec.node.name} is {repair.status.phase} and not drained for it")
 
+    def _is_over(self, repair: NodeRepair) -> bool:
+        if repair.status.phase not in (*ENDED, Phase.CANCELLING):
+            return False
+        return self._world.loop.time() - self._over_since.get(repair.metadata.uid, 0.0) >= self._slack
+
+    def _asked_first(self, action: Action, what: str, repair: NodeRepair) -> None:
+        """What cannot be undone needs a person's word, unless the pool says that nothing is lost."""
+        attempt = int(action.key.rpartition("/")[2] or 0)
+        acting = ACTIONS.get(repair.status.current.action)
+        planned = repair.spec.plan.step(Step.REPAIR)
+        if acting is None or not acting.asks_first or repair.status.current.attempt != attempt:
+            return
+        if planned is not None and planned.gate_irreversible and not self._word_given(repair, Step.REPAIR, attempt):
+            self._break(f"{what}: nobody was asked before an act that cannot be undone")
+
     def _pod_act(self, action: Action) -> None:
         what = f"{action.kind} of pod {action.target} on {action.node}"
-        open_ = [r for r in self._repairs() if r.spec.node.name == action.node and not r.ended]
-        if not any(r.status.step(Step.DRAIN).state == StepState.RUNNING for r in open_):
+        mine = [r for r in self._repairs() if r.spec.node.name == action.node]
+        open_ = [r for r in mine if not r.ended]
+        for repair in open_:
+            self._holds.acted(action, repair)
+        # A drain that was stopped a moment ago may still have an eviction on its way.
+        lately = [r for r in mine if not self._is_over(r)]
+        if not any(r.status.step(Step.DRAIN).state == StepState.RUNNING for r in open_) and not (
+            self._slack and any(r.status.step(Step.DRAIN).started for r in lately)
+        ):
             self._break(f"{what}: no drain of that node runs")
         if action.kind == "DeletePod":
             self._budget(action, what, open_)
@@ -340,9 +362,16 @@ class Invariants:
             if selected and not (budget.get("status") or {}).get("disruptionsAllowed"):
                 self._break(f"{what}: its budget {budget['metadata']['name']} allows no disruption")
 
-    def at_end(self) -> None:
-        """The run is over."""
+    def at_end(self, settled: bool = False) -> None:
+        """The run is over. Where all has come to rest, no node bears a trace of us without a repair that holds it."""
         self._judge_acts()
+        if not settled:
+            return
+        last: dict[str, NodeRepair] = {}
+        for repair in self._repairs():
+            last[repair.spec.node.uid] = repair
+        for repair in last.values():
+            self._as_before(repair)
 
 
 def _decode(obj: Obj) -> NodeRepair:
@@ -384,34 +413,6 @@ def _moved(base: Marks, old: Marks, new: Marks) -> Marks:
     )
 
 
-def _limit(pool: Obj, key: str, usual: int | str) -> int | str:
-    value: int | str = (pool.get("spec") or {}).get(key, usual)
-    return value
-
-
-def _out_of_service(node: Obj) -> bool:
-    return bool((node.get("spec") or {}).get("unschedulable")) or condition_of(node, "Ready").get("status") != "True"
-
-
-def _offers(node: Obj) -> bool:
-    """Whether the node offered capacity: Ready, with a GPU to allocate where it has any."""
-    if condition_of(node, "Ready").get("status") != "True":
-        return False
-    status = node.get("status") or {}
-    total = quantity.parse((status.get("capacity") or {}).get("nvidia.com/gpu", 0))
-    return not total or bool(quantity.parse((status.get("allocatable") or {}).get("nvidia.com/gpu", 0)))
-
-
-def _repairing(repair: NodeRepair) -> bool:
-    if repair.ended:
-        return False
-    if repair.status.step(Step.DRAIN).state == StepState.RUNNING:
-        return True
-    action = ACTIONS.get(repair.status.current.action)
-    running = repair.status.step(Step.REPAIR).state == StepState.RUNNING
-    return running and action is not None and action.disruptive and not action.parks
-
-
 def _same_group(one: NodeRepair, other: NodeRepair) -> bool:
     return one.spec.group.id == other.spec.group.id
 
@@ -419,10 +420,6 @@ def _same_group(one: NodeRepair, other: NodeRepair) -> bool:
 def _emptied(repair: NodeRepair) -> bool:
     steps = [s.step for s in repair.spec.plan.steps if s.step in (Step.QUARANTINE, Step.DRAIN)]
     return all(repair.status.step(step).state in (StepState.DONE, StepState.SKIPPED) for step in steps)
-
-
-def _validating(repair: NodeRepair) -> bool:
-    return not repair.ended and repair.status.step(Step.VALIDATE).state == StepState.RUNNING
 
 
 __all__ = ["KUBERNETES_TAINTS", "Invariants", "Violation"]

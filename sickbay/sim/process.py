@@ -18,9 +18,10 @@ from prometheus_client import CollectorRegistry
 from sickbay.clock import Randomness
 from sickbay.kube.client import Client
 from sickbay.kube.metrics import KubeMetrics
+from sickbay.sim.calls import Calls
 from sickbay.sim.life import Life, LifeClock
 from sickbay.sim.loop import LoopClock
-from sickbay.sim.wire import CrashPlan, Weather, Wire
+from sickbay.sim.wire import CrashPlan, Doom, Weather, Wire
 
 RESTART_SECONDS = 5.0
 STOP_SECONDS = 30.0
@@ -54,6 +55,8 @@ class Running:
     randomness: Randomness
     registry: CollectorRegistry
     """The metrics of this run."""
+    calls: Calls
+    """The way to back-ends and to the host."""
 
 
 class Process:
@@ -74,9 +77,8 @@ class Process:
         self._around, self._main = surroundings, main
         self._token, self._randomness = token, randomness
         self._skew = 0.0
-        self._plan: CrashPlan | None = None
+        self._doom = Doom()
         self._running: Running | None = None
-        self._wire: Wire | None = None
         self._restart: asyncio.TimerHandle | None = None
         self.starts = 0
 
@@ -100,10 +102,11 @@ class Process:
         clock = LifeClock(self._around.clock, life)
         clock.skew = self._skew
         around = self._around
-        self._wire = Wire(around.transport(), around.weather, life, around.clock, self.component, self.node, self.crash)
-        self._wire.plan = self._plan
+        wire = Wire(
+            around.transport(), around.weather, life, around.clock, self.component, self.node, self.crash, self._doom
+        )
         http = httpx2.AsyncClient(
-            transport=self._wire,
+            transport=wire,
             base_url="http://apiserver",
             headers={"authorization": f"Bearer {self._token}"},
             timeout=None,
@@ -111,7 +114,8 @@ class Process:
         registry = CollectorRegistry()
         client = Client(http, f"sickbay-{self.component}", clock, KubeMetrics(registry))
         randomness = self._randomness.fork()
-        self._running = Running(self.component, self.node, self.name, life, clock, client, randomness, registry)
+        calls = Calls(life, self._doom, self.crash)
+        self._running = Running(self.component, self.node, self.name, life, clock, client, randomness, registry, calls)
         life.spawn(self._guard(self._running), self.name)
 
     def crash(self, restart: float = RESTART_SECONDS) -> None:
@@ -124,15 +128,14 @@ class Process:
         self._end()
         self._forget_restart()
 
-    def crash_on_write(self, plan: CrashPlan) -> None:
-        self._plan = plan
-        if self._wire is not None:
-            self._wire.plan = plan
+    def crash_on(self, plan: CrashPlan | None) -> None:
+        """Plan a crash; None takes back what is planned."""
+        self._doom.plan = plan
 
     def stop(self) -> None:
         """Asked to end: it may say goodbye, and is killed if that takes too long. It does not come back by itself."""
         self._forget_restart()
-        running, self._running, self._wire = self._running, None, None
+        running, self._running = self._running, None
         if running is None:
             return
         running.life.stop()
@@ -173,8 +176,6 @@ class Process:
 
     def _end(self) -> bool:
         running, self._running = self._running, None
-        self._plan = self._wire.plan if self._wire is not None else self._plan
-        self._wire = None
         if running is None:
             return False
         running.life.end()

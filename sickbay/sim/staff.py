@@ -38,7 +38,7 @@ class Staff:
 
     def _providers(self, running: Running) -> dict[str, Provider]:
         return {
-            "fake": FakeProvider(self._world.cloud, running.clock),
+            "fake": running.calls.to_backend(FakeProvider(self._world.cloud, running.clock)),
             "agent": AgentTasks(running.client, running.clock),
         }
 
@@ -47,7 +47,7 @@ class Staff:
 
     def _host(self, running: Running) -> Host:
         world = self._world
-        return HollowHost(world.machine(running.node), world.stage, world.cloud, running.clock)
+        return running.calls.to_host(HollowHost(world.machine(running.node), world.stage, world.cloud, running.clock))
 
     def start(self, components: tuple[str, ...], replicas: int) -> None:
         """Raises LookupError for a component that this version does not have."""
@@ -109,7 +109,10 @@ class Staff:
         return total
 
     def everybody(self) -> list[Process]:
-        return [*(p for processes in self._controllers.values() for p in processes), *self._agents.values()]
+        return [*self.controllers(), *self._agents.values()]
+
+    def controllers(self) -> list[Process]:
+        return [process for processes in self._controllers.values() for process in processes]
 
     @staticmethod
     def lease_name(component: str) -> str:

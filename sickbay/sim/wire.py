@@ -7,7 +7,8 @@ It is an httpx2 transport around the in-process one. For each request it tells t
     lost    the request is carried out, the process dies and never sees the answer
     after   the process sees the answer and dies at the next point where it has to wait
 
-Renewals of Leases are no writes here: they would make every count depend on time.
+Renewals of Leases are no writes here: they would make every count depend on time. What a process asks of back-ends and
+of its host does not go over the wire; `calls` strikes there in the same three ways.
 """
 
 from __future__ import annotations
@@ -90,13 +91,35 @@ class Fault:
     scope: Scope = Scope()
 
 
+WRITE, REQUEST, CALL = "write", "request", "call"
+"""What a planned crash counts: writes; requests of any kind, watches aside; calls to back-ends and to the host."""
+
+
 @dataclass(slots=True)
 class CrashPlan:
-    """The process dies at its `writes`-th write from now, and starts again `restart` seconds later."""
+    """The process dies at its `count`-th write (or request, or call) from now, and starts again `restart` s later."""
 
-    writes: int
+    count: int
     phase: str = "before"
     restart: float = 5.0
+    counts: str = WRITE
+
+
+@dataclass(slots=True)
+class Doom:
+    """The crash that is planned for a process, if one is. It outlives the run in which it was planned."""
+
+    plan: CrashPlan | None = None
+
+    def due(self, *kinds: str) -> CrashPlan | None:
+        """Count one event of these kinds. The plan, where this is the one it names; it is used up with that."""
+        if self.plan is None or self.plan.counts not in kinds:
+            return None
+        self.plan.count -= 1
+        if self.plan.count > 0:
+            return None
+        due, self.plan = self.plan, None
+        return due
 
 
 @dataclass(slots=True)
@@ -131,10 +154,11 @@ class Wire(httpx2.AsyncBaseTransport):
         component: str,
         node: str,
         crash: Callable[[float], None],
+        doom: Doom,
     ) -> None:
         self._inner, self._weather, self._life, self._clock = inner, weather, life, clock
         self._component, self._node, self._crash = component, node, crash
-        self.plan: CrashPlan | None = None
+        self._doom = doom
 
     async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
         await self._life.breathe()
@@ -177,14 +201,9 @@ class Wire(httpx2.AsyncBaseTransport):
     # --- crashes
 
     def _due_crash(self, request: Request) -> CrashPlan | None:
-        """The plan, where this is the write it names; it is used up with that."""
-        if self.plan is None or not request.writes:
+        if request.resource == "leases" or request.verb == "watch":
             return None
-        self.plan.writes -= 1
-        if self.plan.writes > 0:
-            return None
-        due, self.plan = self.plan, None
-        return due
+        return self._doom.due(REQUEST, WRITE) if request.writes else self._doom.due(REQUEST)
 
     async def _die(self, plan: CrashPlan) -> None:
         self._crash(plan.restart)

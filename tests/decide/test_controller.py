@@ -46,7 +46,7 @@ async def test_a_restart_at_any_write_changes_nothing(write, phase):
         await it.sleep(5)
         before = it.marks("train-0")
         process = it.world.processes_of("decide", ())[0]
-        process.crash_on_write(CrashPlan(write, phase, restart=20))
+        process.crash_on(CrashPlan(write, phase, restart=20))
         await come_round(it)
         assert process.starts == 2
         assert it.acts("train-0") == ["Reboot"]
@@ -270,6 +270,18 @@ async def test_a_full_envelope_elsewhere_holds_up_nobody_who_is_not_in_it():
         assert not it.cordoned("train-0")
 
 
+async def test_a_slot_that_another_pool_refuses_is_not_taken_and_given_back_again_and_again():
+    """The envelope sorts behind the pool: its own pool would have had room for both."""
+    envelope = made.pool("zone", rule=None, **{**WIDE_ENVELOPE, "maxUnavailable": 1})
+    async with living(3, envelopes=[envelope]) as it:
+        await it.sleep(5)
+        for node in ("train-0", "train-1", "train-2"):
+            it.condition(node)
+        await it.until(lambda: any(it.cordoned(node) for node in ("train-0", "train-1", "train-2")), 60)
+        await it.sleep(30)
+        assert it.written().count("RepairPool/train") < 20
+
+
 # --- a person's word
 
 
@@ -319,7 +331,7 @@ async def test_a_deleted_record_leaves_the_persons_word_behind(gates, crash):
         acts = it.acts("train-0")
         name = it.repairs("train-0")[0]["metadata"]["name"]
         if crash:
-            it.world.processes_of("decide", ())[0].crash_on_write(CrashPlan(3, "after", restart=20))
+            it.world.processes_of("decide", ())[0].crash_on(CrashPlan(3, "after", restart=20))
         it.admin.delete("noderepairs.sickbay.dev", name)
         await it.until(lambda: name not in [r["metadata"]["name"] for r in it.repairs("train-0")], 120)
         await it.sleep(200)

@@ -39,7 +39,7 @@ async def goes_round(hospital: Ward) -> None:
 
 async def dies_at(write: int, phase: str, seed: int = 0) -> None:
     async with ward(PATIENT, boot=15, lease=SHORT, seed=seed) as hospital:
-        process(hospital).crash_on_write(CrashPlan(write, phase, restart=2))
+        process(hospital).crash_on(CrashPlan(write, phase, restart=2))
         await goes_round(hospital)
         assert process(hospital).starts == 2 or write > WRITES - 3
 

@@ -65,7 +65,7 @@ def label(world):
 )
 async def test_a_process_dies_at_its_nth_write(phase, stored, last):
     async with bed(count) as (world, process, log):
-        process.crash_on_write(CrashPlan(3, phase, restart=10))
+        process.crash_on(CrashPlan(3, phase, restart=10))
         await world.clock.sleep(5)
         assert (label(world), log[-1]) == (stored, last)
         assert process.running is None
@@ -274,7 +274,7 @@ async def test_renewals_of_leases_are_no_writes():
         await count(running, log)
 
     async with bed(main) as (world, process, _log):
-        process.crash_on_write(CrashPlan(1, "lost", restart=1000))
+        process.crash_on(CrashPlan(1, "lost", restart=1000))
         await world.clock.sleep(3)
         assert label(world) == "1"
 
@@ -290,7 +290,7 @@ async def test_of_several_writes_at_once_only_the_nth_kills():
         await running.clock.sleep(1000)
 
     async with bed(main) as (world, process, log):
-        process.crash_on_write(CrashPlan(3, "after", restart=1000))
+        process.crash_on(CrashPlan(3, "after", restart=1000))
         await world.clock.sleep(1)
         assert process.running is None
         assert 1 <= len(log) <= 5

@@ -89,7 +89,7 @@ class _Run:
     def _set_up(self) -> None:
         world, scenario = self._world, self._scenario
         for entry in scenario.fleet:
-            world.fleet.add_pool(_pool_spec(entry))
+            world.fleet.add_pool(pool_spec(entry))
         for manifest in objects_of(scenario):
             try:
                 world.apply(manifest, CREATOR)
@@ -150,7 +150,8 @@ def _timeline_outcomes(armed: Armed) -> list[Outcome]:
     return failed
 
 
-def _pool_spec(entry: FleetEntry) -> PoolSpec:
+def pool_spec(entry: FleetEntry) -> PoolSpec:
+    """A fleet entry as the fleet takes it."""
     return PoolSpec(
         pool=entry.pool,
         nodes=entry.nodes,

@@ -5,10 +5,13 @@ from __future__ import annotations
 from sickbay.sim.process import CrashPlan
 from sickbay.sim.scenario.document import Reader
 from sickbay.sim.scenario.injections.registry import Act, InjectionError, injection
+from sickbay.sim.wire import CALL, REQUEST, WRITE
 from sickbay.sim.world import World
 
 COMPONENTS = ("agent", "decide", "execute", "recover", "notify", "convert")
 LEADING = COMPONENTS[1:]
+COUNTED = {"onWrite": WRITE, "onRequest": REQUEST, "onCall": CALL}
+"""What a planned crash may count, by its argument."""
 
 
 def _which(args: Reader) -> tuple[str, tuple[str, ...]]:
@@ -23,15 +26,18 @@ def _which(args: Reader) -> tuple[str, tuple[str, ...]]:
 def crash(args: Reader) -> Act:
     component, nodes = _which(args)
     restart = args.seconds("restart", 5.0)
-    on_write = args.integer("onWrite", least=1) if args.has("onWrite") else 0
+    given = [key for key in COUNTED if args.has(key)]
+    if len(given) > 1:
+        raise args.error(given[1], f"and {given[0]} exclude each other")
+    count = args.integer(given[0], least=1) if given else 0
     phase = args.choice("phase", ("before", "lost", "after"), "before")
-    if args.has("phase") and not on_write:
-        raise args.error("phase", "goes with onWrite")
+    if args.has("phase") and not given:
+        raise args.error("phase", f"goes with {' or '.join(COUNTED)}")
 
     def act(world: World) -> None:
         for process in world.processes_of(component, nodes):
-            if on_write:
-                process.crash_on_write(CrashPlan(on_write, phase, restart))
+            if given:
+                process.crash_on(CrashPlan(count, phase, restart, COUNTED[given[0]]))
             else:
                 process.crash(restart)
 

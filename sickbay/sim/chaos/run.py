@@ -1,0 +1,173 @@
+"""One seed, run: the storm, the quiet tail in which all must settle, and what broke on the way."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from dataclasses import dataclass, field
+
+import msgspec
+
+from sickbay.apiserver.errors import StatusError
+from sickbay.apiserver.writes import Write
+from sickbay.sim.chaos.bystanders import Bystanders, end_weather
+from sickbay.sim.chaos.dice import Dice
+from sickbay.sim.chaos.plan import Drawing
+from sickbay.sim.chaos.settling import left_over, overdue, unsettled
+from sickbay.sim.components import Settings, available
+from sickbay.sim.hand import EVENTS, LEASES
+from sickbay.sim.invariants import Invariants, Violation
+from sickbay.sim.logs import listening
+from sickbay.sim.loop import DeadlockError, StandstillError, VirtualLoop, run_virtual
+from sickbay.sim.scenario.clockwork import Clockwork
+from sickbay.sim.scenario.defaults import objects_of
+from sickbay.sim.scenario.functions import moment
+from sickbay.sim.scenario.judgement import Expressions
+from sickbay.sim.scenario.runner import pool_spec
+from sickbay.sim.world import World
+
+CREATOR = "scenario"
+SLACK = 45.0
+"""Seconds by which a process may be behind: a Lease outlives its holder by 15, and watches lag, break and back off."""
+QUIET_LEAST, QUIET_MOST, LOOK = 120.0, 3 * 3600.0, 30.0
+"""Virtual seconds of the tail, and between two looks at whether all has settled."""
+LAST_EVENTS = 10
+_ENCODE = msgspec.json.Encoder(order="deterministic").encode
+
+
+@dataclass
+class Finding:
+    """Something that must not be."""
+
+    text: str
+    at: float
+    events: list[str] = field(default_factory=list)
+
+
+@dataclass
+class Result:
+    """What came of one seed."""
+
+    seed: int
+    findings: list[Finding] = field(default_factory=list)
+    trace: str = ""
+    """A hash over every write of the run: the same seed gives the same."""
+    writes: int = 0
+    acts: int = 0
+    repairs: int = 0
+    seconds: float = 0.0
+    """Virtual."""
+    reactions: list[str] = field(default_factory=list)
+    """What people and detectors did of their own accord."""
+
+    @property
+    def ok(self) -> bool:
+        return not self.findings
+
+
+def run(drawing: Drawing, verbose: bool = False) -> Result:
+    """Run it to its rest, or until it is clear that it finds none."""
+    result = Result(drawing.seed)
+    mistakes: dict[str, None] = {}
+    with listening(lambda text: mistakes.setdefault(text), verbose):
+        try:
+            run_virtual(lambda loop: _Run(loop, drawing, result).run(), seed=drawing.seed)
+        except (DeadlockError, StandstillError) as error:
+            result.findings.append(Finding(f"the simulation stopped: {error}", result.seconds))
+    result.findings += [Finding(f"broke: {text}", 0.0) for text in mistakes]
+    return result
+
+
+class _Run:
+    def __init__(self, loop: VirtualLoop, drawing: Drawing, result: Result) -> None:
+        self._drawing, self._result = drawing, result
+        self._world = World(loop, drawing.seed, Settings(governor=False))
+        self._dice = Dice(self._world.randomness.fork())
+        self._invariants = Invariants(self._world, SLACK)
+        self._clockwork = Clockwork(self._world, drawing.scenario.timeline, Expressions(self._world))
+        self._bystanders = Bystanders(self._world, self._dice.fork())
+        self._hash = hashlib.sha256()
+
+    async def run(self) -> None:
+        world, scenario = self._world, self._drawing.scenario
+        self._set_up()
+        world.store.after_write(self._written)
+        self._clockwork.arm()
+        world.start_components(tuple(c for c in scenario.components if c in available()), scenario.replicas)
+        await world.clock.sleep(self._drawing.storm)
+        end_weather(world, self._bystanders)
+        heals = self._dice.chance(0.6)
+        await self._settle(heals)
+        self._finish(heals)
+        await world.stop()
+
+    def _set_up(self) -> None:
+        world, scenario = self._world, self._drawing.scenario
+        for entry in scenario.fleet:
+            world.fleet.add_pool(pool_spec(entry))
+        for manifest in objects_of(scenario):
+            try:
+                world.apply(manifest, CREATOR)
+            except StatusError as error:
+                raise ValueError(
+                    f"seed {self._drawing.seed} draws a {manifest['kind']} nobody takes: {error}"
+                ) from error
+        world.settle()
+        world.start()
+
+    def _written(self, write: Write) -> None:
+        now = self._world.loop.time()
+        if write.resource == LEASES:
+            return
+        head = f"{now:.6f} {write.verb} {write.resource} {write.namespace}/{write.name} {write.user_agent} "
+        self._hash.update(head.encode())
+        self._hash.update(_ENCODE(write.new))
+        self._result.writes += 1
+
+    async def _settle(self, heals: bool) -> None:
+        """Let time pass until all rests, looked at twice; or until it is clear that it never will."""
+        world = self._world
+        if heals:
+            self._bystanders.clear_all()
+        begin = world.loop.time()
+        await world.clock.sleep(QUIET_LEAST)
+        rested = 0
+        while rested < 2 and world.loop.time() - begin < QUIET_MOST:
+            await world.clock.sleep(LOOK)
+            if heals:
+                self._bystanders.clear_all()
+            for text in overdue(world):
+                self._find(text)
+            rested = 0 if unsettled(world) else rested + 1
+
+    def _finish(self, heals: bool) -> None:
+        world, result = self._world, self._result
+        left = unsettled(world)
+        for text in left:
+            self._find(f"does not settle: {text}")
+        if not left:
+            for text in left_over(world):
+                self._find(text)
+        self._invariants.at_end(settled=not left)
+        for violation in self._invariants.violations:
+            self._find(violation.text, violation)
+        result.findings += [Finding(problem, world.loop.time()) for problem in world.problems]
+        result.trace, result.seconds = self._hash.hexdigest(), world.loop.time()
+        result.acts, result.repairs = len(world.journal.actions), len(world.store.list("noderepairs.sickbay.dev"))
+        result.reactions = self._bystanders.done
+
+    def _find(self, text: str, violation: Violation | None = None) -> None:
+        if any(finding.text == text for finding in self._result.findings):
+            return
+        at = violation.at if violation is not None else self._world.loop.time()
+        self._result.findings.append(Finding(text, at, self._events(text, at)))
+
+    def _events(self, text: str, until: float) -> list[str]:
+        """The last Events, up to then, of the nodes and pools whose names the text holds."""
+        created, found = self._world.history.created, []
+        for event in self._world.store.list(EVENTS):
+            name = str((event.get("involvedObject") or {}).get("name"))
+            at = created.get(event["metadata"]["uid"], 0.0)
+            if at <= until + 1 and re.search(rf"\b{re.escape(name)}\b", text):
+                found.append((at, f"{moment(at)} {name} {event.get('reason')}: {event.get('message', '')}"))
+        return [line for _, line in sorted(found)[-LAST_EVENTS:]]
