@@ -377,7 +377,7 @@ class DecideController:
     async def _leave_tombstone(self, work: Work) -> None:
         """A deleted record takes a person's word with it; another one keeps it."""
         repair, node = work.repair, work.view.node
-        if repair.status.outcome != Outcome.CANCELLED_BY_PERSON or node is None:
+        if repair.status.outcome != Outcome.CANCELLED_BY_PERSON or node is None or not repair.spec.faults:
             return
         past, reason = self._sources.repairs_of(node.name), memory.tombstone_reason(repair)
         if not any(other.spec.plan.reason == reason for other in past):

@@ -17,7 +17,7 @@ from sickbay.api.duration import parse_duration
 from sickbay.api.meta import ObjectMeta
 from sickbay.api.node_repair import NodeRepair, NodeRepairSpec, RepairFault
 from sickbay.api.repair_pool import RepairPool
-from sickbay.api.words import Outcome, StepState
+from sickbay.api.words import Origin, Outcome, StepState
 from sickbay.clock import parse_time
 from sickbay.decide import faultstate, resolve
 from sickbay.decide.faults import Active
@@ -85,6 +85,7 @@ def tombstone(repair: NodeRepair, name: str) -> NodeRepair:
     """A record in the place of one that a person has deleted, which ends at once as cancelled by that person."""
     spec: NodeRepairSpec = msgspec.convert(msgspec.to_builtins(repair.spec), NodeRepairSpec)
     spec.plan.steps, spec.plan.reason = [], tombstone_reason(repair)
+    spec.origin = Origin.FAULT.value  # a repair that is opened by hand has to say what to do, and this one does nothing
     if _interrupted_boot(repair):  # no attempt of the old record tells of it any more: any boot will do
         spec.node.boot_id = ""
         for fault in spec.faults:

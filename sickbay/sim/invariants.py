@@ -70,6 +70,8 @@ class _Node:
     """The marks it would have without us: as they were when we came, and what others changed since."""
     asked: dict[str, tuple[str, int]] = field(default_factory=dict)
     """Repair UID and attempt of the open question, by step."""
+    questions: set[str] = field(default_factory=set)
+    """Approval labels that we have put there. What people label without having been asked is theirs."""
     person_uncordoned: bool = False
 
 
@@ -129,6 +131,8 @@ class Invariants:
             self._foreign_hand(write, known, old, new)
             return
         self._foreign_untouched(write, old, new)
+        known.questions |= {k for k, v in new.labels.items() if _is_approval(k) and old.labels.get(k) != v}
+        known.questions &= new.labels.keys()
         self._asked(write, known, new)
         before = old.annotations.get(names.QUARANTINE)
         if before is None and names.QUARANTINE in new.annotations:
@@ -143,7 +147,10 @@ class Invariants:
         if not write.user.startswith(KUBERNETES):
             known.before = _moved(known.before, _foreign(old), _foreign(new))
             known.person_uncordoned |= old.unschedulable and not new.unschedulable
-            known.person_uncordoned |= names.QUARANTINE in old.annotations and names.QUARANTINE not in new.annotations
+            if names.QUARANTINE in old.annotations and names.QUARANTINE not in new.annotations:
+                # Whoever takes our mark away and leaves the cordon has made it theirs.
+                known.person_uncordoned = True
+                known.before = replace(known.before, unschedulable=new.unschedulable)
         for step, (uid, attempt) in known.asked.items():
             if _answer(old, step) == "inquiring" and _answer(new, step).lower() == "approved":
                 self._approved.add((uid, step, attempt))
@@ -271,10 +278,10 @@ class Invariants:
         ):
             return
         name, now = repair.spec.node.name, marks_of(node)
-        for key in sorted({*now.labels, *now.annotations}):
-            if key in OWN_KEYS or _is_approval(key):
-                self._break(f"node {name}: {key} is left behind after {repair.metadata.name}")
         known = self._nodes[repair.spec.node.uid]
+        for key in sorted({*now.labels, *now.annotations}):
+            if key in OWN_KEYS or key in known.questions:
+                self._break(f"node {name}: {key} is left behind after {repair.metadata.name}")
         for difference in known.before.differences(_foreign(now)):
             self._break(f"node {name} is not as it was before {repair.metadata.name}: {difference}")
 

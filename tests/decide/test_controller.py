@@ -320,6 +320,25 @@ async def test_a_cancel_is_remembered_by_whoever_leads_next():
         assert not it.cordoned("train-0")
 
 
+@pytest.mark.parametrize("fault", [False, True], ids=["no-fault", "a-fault-rides-along"])
+async def test_a_repair_that_was_opened_by_hand_and_deleted_comes_to_its_end(fault):
+    async with living() as it:
+        await it.sleep(5)
+        plan = {"steps": [{"step": "Repair", "action": "RebootNode"}]}
+        spec = {"origin": "Manual", "node": {"name": "train-0"}, "plan": plan}
+        it.admin.create("noderepairs.sickbay.dev", {"metadata": {"name": "by-hand"}, "spec": spec})
+        await it.until(lambda: it.cordoned("train-0"), 30)
+        if fault:
+            it.condition("train-0")
+            await it.sleep(10)
+        it.admin.delete("noderepairs.sickbay.dev", "by-hand")
+        await it.sleep(60)
+        left = [o for o in it.repairs("train-0") if not (o.get("status") or {}).get("endedAt")]
+        assert left == []
+        assert not it.cordoned("train-0")
+
+
+
 @pytest.mark.parametrize("crash", [False, True], ids=["steady", "restarted-in-between"])
 @pytest.mark.parametrize("gates", [{"Drain": {"by": "People"}}, {}], ids=["waiting", "rebooting"])
 async def test_a_deleted_record_leaves_the_persons_word_behind(gates, crash):
