@@ -25,6 +25,7 @@ COMMANDS = {
     "impact": ("sickbay.cli.ops.impacting", "impact_command"),
     "import": ("sickbay.cli.ops.importing", "import_group"),
     "agent": ("sickbay.cli.agent", "agent"),
+    "chaos": ("sickbay.cli.chaos", "chaos"),
     "controller": ("sickbay.cli.controller", "controller"),
     "crds": ("sickbay.cli.crds", "crds"),
     "decode": ("sickbay.detect.decode_command", "decode"),

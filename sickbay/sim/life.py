@@ -28,7 +28,8 @@ class Life:
         self.alive = True
         self._running = asyncio.Event()
         self._running.set()
-        self._tasks: set[asyncio.Task[Any]] = set()
+        self._tasks: dict[asyncio.Task[Any], None] = {}
+        """In the order in which they began: names count on over all runs of a Python process."""
         self._main: asyncio.Task[None] | None = None
 
     async def breathe(self) -> None:
@@ -52,7 +53,7 @@ class Life:
         """Die. Tasks learn of it at their next step; whatever they try then is refused."""
         self.alive = False
         self._running.set()
-        for task in sorted(self._tasks, key=lambda task: task.get_name()):
+        for task in list(self._tasks):
             task.cancel()
 
     def stop(self) -> None:
@@ -62,8 +63,8 @@ class Life:
             self._main.cancel()
 
     def own(self, task: asyncio.Task[Any]) -> None:
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
+        self._tasks[task] = None
+        task.add_done_callback(lambda done: self._tasks.pop(done, None))
 
     def spawn(self, work: Coroutine[Any, Any, None], name: str) -> asyncio.Task[None]:
         """Run `work` as the main task of this life."""

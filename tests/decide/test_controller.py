@@ -338,7 +338,6 @@ async def test_a_repair_that_was_opened_by_hand_and_deleted_comes_to_its_end(fau
         assert not it.cordoned("train-0")
 
 
-
 @pytest.mark.parametrize("crash", [False, True], ids=["steady", "restarted-in-between"])
 @pytest.mark.parametrize("gates", [{"Drain": {"by": "People"}}, {}], ids=["waiting", "rebooting"])
 async def test_a_deleted_record_leaves_the_persons_word_behind(gates, crash):

@@ -9,7 +9,7 @@ import pytest
 
 from sickbay.api import names
 from sickbay.sim.fleet import PoolSpec
-from sickbay.sim.hand import BUDGETS, NODES, PODS, POOLS, REPAIRS, Hand
+from sickbay.sim.hand import BUDGETS, HOLDS, NODES, PODS, POOLS, REPAIRS, Hand
 from sickbay.sim.history import CONTROLLER
 from sickbay.sim.invariants import Invariants
 from tests.support.simworld import pod, running_world
@@ -60,6 +60,17 @@ class Rogue:
     def answer(self, word="approved", by=None):
         (by or self.person).merge(NODES, "train-0", {"metadata": {"labels": {APPROVAL: word}}})
 
+    def slot(self, kind, node="train-0", others=()):
+        """Give the repair of a node a slot, beside those of others (node, kind)."""
+        held = [(node, kind), *others]
+        slots = [{"repair": f"{n}-1", "node": n, "kind": k, "since": "2027-03-01T08:00:00Z"} for n, k in held]
+        self.hand.merge(POOLS, "train", {"status": {"slots": slots}}, subresource="status")
+
+    def hold(self, level, **scope):
+        self.person.create(
+            HOLDS, {"metadata": {"name": "h"}, "spec": {"scope": scope or {"all": True}, "level": level}}
+        )
+
     @property
     def broken(self):
         return [violation.text for violation in self.invariants.violations]
@@ -79,9 +90,11 @@ async def test_a_clean_life_breaks_nothing():
     async with rogue() as r:
         r.pool(maxUnavailable=1)
         uid = r.open(steps=("Quarantine", "gated", "Repair", "Validate"), **RUNNING)
+        r.slot("Unavailable")
         r.quarantine(uid)
         r.ask(uid)
         r.answer()
+        r.slot("Repair")
         r.status(steps={"Drain": {"state": "Running"}})
         r.status(steps={"Drain": {"state": "Done"}, "Repair": {"state": "Running"}})
         r.world.journal.act("Reboot", "train-0", key=f"{uid}/Repair/1")
@@ -192,8 +205,11 @@ async def test_a_cordon_that_was_there_before_us_is_not_lifted():
 async def test_no_more_nodes_are_out_of_service_than_the_pool_allows(limit, broken):
     async with rogue() as r:
         r.pool(maxUnavailable=limit)
-        for node in ("train-0", "train-1"):
-            r.quarantine(r.open(node, **RUNNING), node)
+        uid = r.open("train-0", **RUNNING)
+        r.slot("Unavailable")
+        r.quarantine(uid)
+        r.open("train-1", **RUNNING)
+        r.slot("Unavailable", "train-1")
         assert any("nodes out of service, maxUnavailable is" in text for text in r.broken) is broken
 
 
@@ -227,6 +243,123 @@ async def test_nothing_starts_while_the_breaker_is_open():
         assert r.broken == []
         r.hand.merge(POOLS, "train", {"status": {"slots": [{**slot, "kind": "Unavailable"}]}}, subresource="status")
         assert r.broken == ["pool train: train-0-1 started while the breaker is open"]
+
+
+async def test_nobody_closes_a_node_or_begins_a_step_without_a_slot():
+    async with rogue() as r:
+        r.pool()
+        r.quarantine(r.open(**RUNNING))
+        r.status(steps={"Drain": {"state": "Running"}})
+        assert r.broken == [
+            "node train-0 was closed without a slot in pool train",
+            "train-0-1: Drain began without a Repair slot in pool train",
+        ]
+
+
+async def test_an_envelope_has_to_agree_too():
+    async with rogue() as r:
+        r.pool()
+        site = {"nodeSelector": {"matchLabels": {"pool": "train"}}}
+        r.person.create(POOLS, {"metadata": {"name": "site"}, "spec": site})
+        r.open(**RUNNING)
+        r.slot("Repair")
+        r.status(steps={"Drain": {"state": "Running"}})
+        assert r.broken == ["train-0-1: Drain began without a Repair slot in pool site"]
+
+
+@pytest.mark.parametrize(
+    ("kind", "limits", "told"),
+    [
+        ("Repair", {"maxParallelRepairs": 1}, "2 Repair slots are given, maxParallelRepairs is 1"),
+        ("Validate", {"maxParallelValidations": 1}, "2 Validate slots are given, maxParallelValidations is 1"),
+        ("Unavailable", {"maxUnavailable": 1}, "2 nodes out of service, maxUnavailable is 1"),
+    ],
+)
+async def test_no_more_slots_are_given_than_there_are(kind, limits, told):
+    async with rogue() as r:
+        r.pool(**limits)
+        r.slot(kind)
+        assert r.broken == []
+        r.slot(kind, others=[("train-1", kind)])
+        assert r.broken == [f"pool train: {told}"]
+
+
+@pytest.mark.parametrize(
+    ("after", "reset", "annotated", "broken"),
+    [
+        pytest.param(10, "Auto", "", True, id="too early"),
+        pytest.param(1000, "Auto", "", False, id="after its cooldown"),
+        pytest.param(1000, "Manual", "", True, id="by itself, though only people may"),
+        pytest.param(10, "Manual", "2027-03-01T08:00:01Z", False, id="by a person"),
+        pytest.param(10, "Auto", "2027-02-01T08:00:01Z", True, id="by an old reset"),
+    ],
+)
+async def test_a_breaker_closes_in_time_or_by_a_word_that_names_its_moment(after, reset, annotated, broken):
+    async with rogue() as r:
+        r.pool(breaker={"cooldown": "15m", "reset": reset})
+        opened = {"state": "Open", "openedAt": "2027-03-01T08:00:01Z"}
+        r.hand.merge(POOLS, "train", {"status": {"breaker": opened}}, subresource="status")
+        await r.world.clock.sleep(after)
+        if annotated:
+            r.person.merge(POOLS, "train", {"metadata": {"annotations": {names.RESET_BREAKER: annotated}}})
+        r.hand.merge(POOLS, "train", {"status": {"breaker": {"state": "Closed"}}}, subresource="status")
+        assert any("the breaker left Open" in text for text in r.broken) is broken
+
+
+@pytest.mark.parametrize(
+    ("level", "step", "begun", "broken"),
+    [
+        ("NewRepairs", "Quarantine", False, True),
+        ("NewRepairs", "Drain", True, False),
+        ("NextStep", "Drain", True, True),
+        ("NextStep", "Validate", True, False),
+        ("EveryAct", "Validate", True, True),
+    ],
+)
+async def test_nothing_is_claimed_that_a_hold_forbids(level, step, begun, broken):
+    async with rogue() as r:
+        steps = {"Quarantine": {"state": "Done"}} if begun else {}
+        r.open(**{**RUNNING, "current": {**RUNNING["current"], "step": step}})
+        r.status(steps=steps)
+        r.hold(level, nodes=["train-0"])
+        await r.world.clock.sleep(60)
+        r.status(steps={step: {"report": {"state": "Claimed", "attempt": 1, "planGeneration": 1, "term": 1}}})
+        assert any(f"{step} was claimed under a Hold of level {level}" in text for text in r.broken) is broken
+
+
+@pytest.mark.parametrize(("level", "where", "broken"), [
+    ("EveryAct", "train-0", True), ("EveryAct", "train-1", False), ("NextStep", "train-0", False),
+])  # fmt: skip
+async def test_no_act_reaches_a_node_while_everything_is_frozen(level, where, broken):
+    async with rogue() as r:
+        uid = r.open(**RUNNING)
+        r.hold(level, nodes=[where])
+        await r.world.clock.sleep(60)
+        r.world.journal.act("Reboot", "train-0", key=f"{uid}/Repair/1")
+        assert any("under a Hold of level EveryAct" in text for text in r.broken) is broken
+
+
+async def test_a_node_is_worked_on_by_one_repair_at_a_time():
+    async with rogue() as r:
+        r.pool(maxParallelRepairs=2)
+        for number in (1, 2):
+            r.open(number=number, **RUNNING)
+        r.status("train-0-1", steps={"Validate": {"state": "Running"}})
+        r.status("train-0-2", steps={"Validate": {"state": "Running"}})
+        assert "train-0-2: Validate began while train-0-1 works on the same node" in r.broken
+
+
+@pytest.mark.parametrize(("gated", "broken"), [(True, True), (False, False)])
+async def test_what_cannot_be_undone_needs_a_word(gated, broken):
+    async with rogue() as r:
+        node = {"name": "train-0", "uid": r.world.node("train-0")["metadata"]["uid"]}
+        plan = {"steps": [{"step": "Repair", "action": "ReplaceNode", "gateIrreversible": gated}]}
+        spec = {"node": node, "pool": {"name": "train"}, "plan": plan}
+        made = r.hand.create(REPAIRS, {"metadata": {"name": "train-0-1"}, "spec": spec})
+        current = {"step": "Repair", "attempt": 1, "action": "ReplaceNode", "deadline": "2027-03-01T09:00:00Z"}
+        r.status(phase="Parked", current=current)
+        r.world.journal.act("Replace", "train-0", key=f"{made['metadata']['uid']}/Repair/1")
+        assert any("nobody was asked" in text for text in r.broken) is broken
 
 
 async def test_one_destructive_act_per_attempt():

@@ -21,10 +21,13 @@ DRAWN = "Chaos"
 
 
 class Bystanders:
-    """See the module. `calm` is set when the storm is over: then every question is answered with yes."""
+    """See the module. `calm` is set when the storm is over: then every question is answered with yes.
 
-    def __init__(self, world: World, dice: Dice) -> None:
-        self._world, self._dice = world, dice
+    acting  whether they do anything before
+    """
+
+    def __init__(self, world: World, dice: Dice, acting: bool = True) -> None:
+        self._world, self._dice, self._acting = world, dice, acting
         self._acts = 0
         self.calm = False
         self.done: list[str] = []
@@ -49,6 +52,8 @@ class Bystanders:
 
     def _written(self, write: Write) -> None:
         if write.resource != NODES or write.new is None or write.old is write.new:
+            return
+        if not (self._acting or self.calm):
             return
         before = labels_of(write.old) if write.old is not None else {}
         for key, value in labels_of(write.new).items():
@@ -81,14 +86,14 @@ class Bystanders:
 
     def _acted(self) -> None:
         actions = self._world.journal.actions
-        for action in actions[self._acts :]:
+        for action in actions[self._acts :] if self._acting else ():
             if action.kind not in ("Evict", "DeletePod") and self._dice.chance(self._heals):
                 self._clear_later(action.node, 100.0 + self._dice.between(0, 20))
         self._acts = len(actions)
 
     def _joined(self, machine: Machine) -> None:
         def heard(what: str) -> None:
-            if what == "up" and self._dice.chance(self._heals):
+            if what == "up" and self._acting and self._dice.chance(self._heals):
                 self._clear_later(machine.name, 10.0)
 
         machine.listeners.append(heard)

@@ -22,6 +22,7 @@ from sickbay.sim.loop import DeadlockError, StandstillError, VirtualLoop, run_vi
 from sickbay.sim.scenario.clockwork import Clockwork
 from sickbay.sim.scenario.defaults import objects_of
 from sickbay.sim.scenario.functions import moment
+from sickbay.sim.scenario.judge import Case
 from sickbay.sim.scenario.judgement import Expressions
 from sickbay.sim.scenario.runner import pool_spec
 from sickbay.sim.world import World
@@ -59,6 +60,8 @@ class Result:
     """Virtual."""
     reactions: list[str] = field(default_factory=list)
     """What people and detectors did of their own accord."""
+    file: str = ""
+    """The scenario file, where the world is not drawn."""
 
     @property
     def ok(self) -> bool:
@@ -67,7 +70,7 @@ class Result:
 
 def run(drawing: Drawing, verbose: bool = False) -> Result:
     """Run it to its rest, or until it is clear that it finds none."""
-    result = Result(drawing.seed)
+    result = Result(drawing.seed, file=drawing.file)
     mistakes: dict[str, None] = {}
     with listening(lambda text: mistakes.setdefault(text), verbose):
         try:
@@ -84,14 +87,18 @@ class _Run:
         self._world = World(loop, drawing.seed, Settings(governor=False))
         self._dice = Dice(self._world.randomness.fork())
         self._invariants = Invariants(self._world, SLACK)
-        self._clockwork = Clockwork(self._world, drawing.scenario.timeline, Expressions(self._world))
-        self._bystanders = Bystanders(self._world, self._dice.fork())
+        expressions = Expressions(self._world)
+        self._clockwork = Clockwork(self._world, drawing.scenario.timeline, expressions)
+        self._cases = [Case(each, expressions) for each in drawing.scenario.expect if each.form == "never"]
+        # In a world of the user's own, people and detectors do what its timeline says.
+        self._bystanders = Bystanders(self._world, self._dice.fork(), acting=not drawing.file)
         self._hash = hashlib.sha256()
 
     async def run(self) -> None:
         world, scenario = self._world, self._drawing.scenario
         self._set_up()
         world.store.after_write(self._written)
+        world.journal.on_change.append(self._changed)
         self._clockwork.arm()
         world.start_components(tuple(c for c in scenario.components if c in available()), scenario.replicas)
         await world.clock.sleep(self._drawing.storm)
@@ -115,10 +122,17 @@ class _Run:
         world.settle()
         world.start()
 
+    def _changed(self) -> None:
+        self._clockwork.look()
+        for case in self._cases:
+            case.judge_now()
+
     def _written(self, write: Write) -> None:
         now = self._world.loop.time()
         if write.resource == LEASES:
             return
+        if write.old is not write.new:
+            self._changed()
         head = f"{now:.6f} {write.verb} {write.resource} {write.namespace}/{write.name} {write.user_agent} "
         self._hash.update(head.encode())
         self._hash.update(_ENCODE(write.new))
@@ -151,6 +165,9 @@ class _Run:
         self._invariants.at_end(settled=not left)
         for violation in self._invariants.violations:
             self._find(violation.text, violation)
+        for case in self._cases:
+            if case.outcome is not None and not case.outcome.ok:
+                result.findings.append(Finding(case.outcome.text, case.outcome.at, case.outcome.events))
         result.findings += [Finding(problem, world.loop.time()) for problem in world.problems]
         result.trace, result.seconds = self._hash.hexdigest(), world.loop.time()
         result.acts, result.repairs = len(world.journal.actions), len(world.store.list("noderepairs.sickbay.dev"))

@@ -79,12 +79,12 @@ def as_junit(results: list[Result]) -> str:
         for outcome in result.outcomes:
             case = ElementTree.SubElement(suite, "testcase", name=outcome.text, classname=result.scenario.name)
             if not outcome.ok:
-                failure = ElementTree.SubElement(case, "failure", message=_printable(outcome.text))
-                failure.text = _printable("\n".join(details(outcome)))
+                failure = ElementTree.SubElement(case, "failure", message=printable(outcome.text))
+                failure.text = printable("\n".join(details(outcome)))
     ElementTree.indent(root)
     return '<?xml version="1.0" encoding="UTF-8"?>\n' + ElementTree.tostring(root, encoding="unicode") + "\n"
 
 
-def _printable(text: str) -> str:
+def printable(text: str) -> str:
     """Without the control characters that XML cannot carry."""
     return "".join(letter for letter in text if letter in "\n\t" or letter >= " ")

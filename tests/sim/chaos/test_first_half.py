@@ -1,0 +1,13 @@
+"""Chaos: the first half of the seeds."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.sim.chaos import seeds
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", seeds.FIRST_HALF)
+def test_a_seed_holds(seed: int) -> None:
+    seeds.holds(seed)
