@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from sickbay.api.words import RecoveryPhase
 from sickbay.clock import parse_time, rfc3339
-from sickbay.recover.judge import RELEASE, REMIND, tear_down
+from sickbay.recover.judge import PEOPLE, RELEASE, REMIND, tear_down
 from sickbay.recover.live import adopt, complete, gone
 from sickbay.recover.symptoms import ended
 from sickbay.recover.view import Work, current, newest
@@ -47,7 +47,7 @@ def held(work: Work) -> None:
     elif deadline is not None and work.status.on_deadline == RELEASE:
         tear_down(work, f"tried again: {work.status.message}")
     elif deadline is not None:
-        work.enter(RecoveryPhase.HELD, work.status.message, REMIND, "people are told again")
+        work.enter(RecoveryPhase.HELD, work.status.message, REMIND, PEOPLE)
         work.note("JobHeld", f"still held: {work.status.message}", warning=True)
 
 

@@ -23,6 +23,8 @@ TEARDOWN_PATIENCE = timedelta(minutes=10)
 """How long the old gang may take to go: twice the longest usual grace."""
 REMIND = timedelta(hours=4)
 """Between two calls for people."""
+PEOPLE = "people are told again"
+"""onDeadline of a job that waits for people."""
 
 
 def fail(work: Work, ends: list[End], stalled: str = "") -> None:
@@ -115,7 +117,7 @@ RELEASE = "released again"
 
 def hold(work: Work, message: str) -> None:
     """Held until people act."""
-    work.enter(RecoveryPhase.HELD, f"{message}; {how_to_resume(work)}", REMIND, "people are told again")
+    work.enter(RecoveryPhase.HELD, f"{message}; {how_to_resume(work)}", REMIND, PEOPLE)
     work.note("JobHeld", work.status.message, warning=True)
 
 
@@ -129,5 +131,10 @@ def how_to_resume(work: Work) -> str:
     job = work.view.job
     if job is None or job.finished:
         return f"to run it again, delete and create {kind.lower()} {name} in namespace {namespace}"
+    return f"to run it again: {resume_command(kind, namespace, name)}"
+
+
+def resume_command(kind: str, namespace: str, name: str) -> str:
+    """What a person types to let a suspended job run."""
     patch = '{"spec":{"suspend":false}}'
-    return f"to run it again: kubectl -n {namespace} patch {kind.lower()} {name} --type merge -p '{patch}'"
+    return f"kubectl -n {namespace} patch {kind.lower()} {name} --type merge -p '{patch}'"

@@ -11,7 +11,7 @@ from sickbay.api.words import JobAction, JobVerdict, NoFit, RecoveryPhase
 from sickbay.clock import parse_time, rfc3339
 from sickbay.recover.choose import PAUSE_FIRST, PAUSE_MOST
 from sickbay.recover.job import Job
-from sickbay.recover.judge import RELEASE, REMIND, hold, tear_down
+from sickbay.recover.judge import PEOPLE, RELEASE, REMIND, hold, tear_down
 from sickbay.recover.signs import moment
 from sickbay.recover.suspects import host_names
 from sickbay.recover.view import NO_FIT, RankPod, Work, current, newest
@@ -139,5 +139,5 @@ def _waits(work: Work) -> None:
     if work.now < deadline:
         work.wake(deadline)
         return
-    work.enter(RecoveryPhase.WAITING_CAPACITY, work.status.message, REMIND, "people are told again")
+    work.enter(RecoveryPhase.WAITING_CAPACITY, work.status.message, REMIND, PEOPLE)
     work.note("JobNeedsPeople", work.status.message, warning=True)

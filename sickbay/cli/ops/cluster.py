@@ -47,7 +47,8 @@ async def _with_client(kubeconfig: str, context: str, work: Callable[[Client], C
     except errors.Forbidden as error:
         raise click.ClickException(f"not permitted: {error.message}") from None
     except errors.Unreachable as error:
-        raise click.ClickException(f"the API server cannot be reached: {error.message}") from None
+        server = str(client.http.base_url).rstrip("/")
+        raise click.ClickException(f"the API server {server} cannot be reached: {error.message}") from None
     except errors.ApiError as error:
         raise click.ClickException(str(error)) from None
     finally:

@@ -16,7 +16,10 @@ from sickbay.decide.imports.ack import Imported, RefusedError, Words, import_ack
 
 @click.group(name="import")
 def import_group() -> None:
-    """Turn another system's settings into rules and pools."""
+    """Turn another system's settings into rules and pools.
+
+    Example: sickbay import ack policy.json nodepool.json > ack.yaml
+    """
 
 
 def _incidents(_: click.Context, __: click.Parameter, values: tuple[str, ...]) -> dict[str, tuple[str, ...]]:

@@ -14,6 +14,7 @@ from sickbay.api.core import Node
 from sickbay.api.duration import format_duration
 from sickbay.api.node_repair import NodeRepair
 from sickbay.api.words import Phase, WaitsFor
+from sickbay.cli.ops import jobs
 from sickbay.cli.ops.cluster import connection, output, print_json, print_table
 from sickbay.cli.ops.view import ClusterView
 from sickbay.clock import parse_time
@@ -22,24 +23,31 @@ from sickbay.kube.client import Client
 
 
 @click.command()
-@click.argument("node")
+@click.argument("what", metavar="NODE|job/NAME")
+@click.option("-n", "--namespace", default="", help="Of the job; needed where two have the same name.")
 @output
 @connection
-def explain(node: str, output: str, call: Callable[..., Any]) -> None:
-    """Say what is wrong with NODE, what is done about it, what that waits for and how to move it on.
+def explain(what: str, namespace: str, output: str, call: Callable[..., Any]) -> None:
+    """Say what is wrong with a node or a job, what is done about it, what that waits for and how to move it on.
+
+    A job is named as job/NAME, or by its kind, such as jobset/NAME.
 
     Example: sickbay explain gpu-node-17
     """
 
-    async def work(client: Client) -> Explanation:
-        view, found = await asyncio.gather(ClusterView.read(client), client.get(kinds.NODE, node))
-        return view.explain(found)
+    async def work(client: Client) -> tuple[Any, list[str]]:
+        if jobs.is_job(what):
+            job = await jobs.explain_job(client, what, namespace)
+            return job, list(jobs.explanation_lines(job))
+        view, found = await asyncio.gather(ClusterView.read(client), client.get(kinds.NODE, what))
+        told = view.explain(found)
+        return told, list(explanation_lines(told))
 
-    told: Explanation = call(work)
+    told, lines = call(work)
     if output == "json":
         print_json(told)
         return
-    for line in explanation_lines(told):
+    for line in lines:
         click.echo(line)
 
 
@@ -75,7 +83,7 @@ def _section(title: str, lines: list[str]) -> Iterator[str]:
 @output
 @connection
 def queue(output: str, call: Callable[..., Any]) -> None:
-    """List what needs a person: approvals, stuck repairs, cases at third parties; the costliest first.
+    """List what needs a person: approvals, stuck repairs, cases at third parties, jobs; the costliest first.
 
     Example: sickbay queue -o json
     """
@@ -85,14 +93,19 @@ def queue(output: str, call: Callable[..., Any]) -> None:
         needed = [r for r in view.repairs if needs_person(r)]
         nodes = await asyncio.gather(*(_node(client, r.spec.node.name) for r in needed))
         rows = [_queue_row(r, n, view.now) for r, n in zip(needed, nodes, strict=True)]
-        return sorted(rows, key=lambda row: (-row["idleGPUHours"], row["node"]))
+        rows += await jobs.rows(client, view.now)
+        rows.sort(key=lambda row: (-row["idleGPUHours"], -row["age"], row["node"], row["job"]))
+        return [row | {"age": age(row["age"])} for row in rows]
 
     rows: list[dict[str, Any]] = call(work)
     if output == "json":
         print_json(rows)
         return
-    table = [[r["node"], r["needs"], r["age"], f"{r['idleGPUHours']:.1f}", r["owner"], r["command"]] for r in rows]
-    print_table(["NODE", "NEEDS", "AGE", "IDLE GPU-H", "OWNER", "NEXT"], table, "nothing needs a person")
+    table = [
+        [r["node"] or r["job"], r["needs"], r["age"], f"{r['idleGPUHours']:.1f}", r["owner"], r["command"]]
+        for r in rows
+    ]
+    print_table(["NODE OR JOB", "NEEDS", "AGE", "IDLE GPU-H", "OWNER", "NEXT"], table, "nothing needs a person")
 
 
 def needs_person(repair: NodeRepair) -> bool:
@@ -117,9 +130,11 @@ def _queue_row(repair: NodeRepair, node: Node | None, now: datetime) -> dict[str
     idle = (now - parse_time(quarantined)) if quarantined else timedelta(0)
     return {
         "node": repair.spec.node.name,
+        "job": "",
+        "namespace": "",
         "repair": repair.metadata.name,
         "needs": status.needs or _asked(repair),
-        "age": age(now - since),
+        "age": now - since,
         "idleGPUHours": round(_gpus(node) * idle.total_seconds() / 3600, 2),
         "owner": f"pool {repair.spec.pool.name}",
         "message": status.message,

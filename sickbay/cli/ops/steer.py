@@ -18,68 +18,49 @@ from sickbay.api.node_repair import NodeRepair
 from sickbay.api.nodemarks import Inquiry, read_inquiry
 from sickbay.api.objectnames import dns_label
 from sickbay.api.words import HoldLevel, Outcome
+from sickbay.cli.ops.answering import Answer, answer
 from sickbay.cli.ops.cluster import connection
 from sickbay.cli.ops.view import ClusterView
 from sickbay.clock import Randomness, SystemClock, rfc3339
 from sickbay.decide.resolve import GO_ON
 from sickbay.kube.client import Client
-from sickbay.kube.events import NORMAL, EventRecorder, reference
-from sickbay.kube.nodes import label_ops, patch_node
 
 RESOLUTIONS = (Outcome.REPAIRED, Outcome.CANCELLED_BY_PERSON, Outcome.LEFT_QUARANTINED, GO_ON)
 
 
-def _answer(value: str, node: str, step: str, reason: str, call: Callable[..., Any]) -> None:
-    async def work(client: Client) -> str:
-        found = await client.get(kinds.NODE, node)
-        inquiry = read_inquiry(found)
-        if inquiry is None or inquiry.step.lower() != step.lower():
-            asked = f"only {inquiry.step} is asked for" if inquiry is not None else "nothing is asked for"
-            raise click.ClickException(f"{node}: {step} waits for no approval; {asked}. See: sickbay explain {node}")
-        label = await _label(client, inquiry)
-        await patch_node(client, found, label_ops(found, {label: value}))
-        recorder = EventRecorder(client, SystemClock(), Randomness(), component="sickbay-cli")
-        why = f": {reason}" if reason else ""
-        recorder.event(reference(kinds.NODE, found), NORMAL, f"{inquiry.step}{value.capitalize()}", f"by command{why}")
-        await recorder.flush()
-        return f"{node}: {inquiry.step} {value} ({label}={value})"
-
-    click.echo(call(work))
-
-
-async def _label(client: Client, inquiry: Inquiry) -> str:
-    repair = await client.get(kinds.NODE_REPAIR, inquiry.repair)
-    return names.approval_label(repair.spec.plan.approval_prefix, inquiry.step)
-
-
 _STEPS = click.Choice(["Quarantine", "Drain", "Repair", "Unquarantine"], case_sensitive=False)
 _reason = click.option("--reason", default="", help="Why; stands in an Event on the node.")
+_group = click.option("--group", default="", help="A group of nodes that is repaired as one, instead of its nodes.")
 
 
 @click.command()
-@click.argument("node")
+@click.argument("nodes", metavar="NODE...", nargs=-1)
 @click.argument("step", type=_STEPS)
+@_group
 @_reason
 @connection
-def approve(node: str, step: str, reason: str, call: Callable[..., Any]) -> None:
-    """Approve the STEP that waits on NODE.
+def approve(nodes: tuple[str, ...], step: str, group: str, reason: str, call: Callable[..., Any]) -> None:
+    """Approve the STEP that waits on one node or on several.
 
-    Example: sickbay approve gpu-node-17 Drain --reason "job has its checkpoint"
+    A group of nodes asks once, on one of them: naming any of them answers for all.
+
+    Example: sickbay approve gpu-node-17 gpu-node-18 Drain --reason "job has its checkpoint"
     """
-    _answer("approved", node, step, reason, call)
+    call(lambda client: answer(client, Answer("approved", step, nodes, group, reason)))
 
 
 @click.command()
-@click.argument("node")
+@click.argument("nodes", metavar="NODE...", nargs=-1)
 @click.argument("step", type=_STEPS)
+@_group
 @_reason
 @connection
-def deny(node: str, step: str, reason: str, call: Callable[..., Any]) -> None:
-    """Deny the STEP that waits on NODE.
+def deny(nodes: tuple[str, ...], step: str, group: str, reason: str, call: Callable[..., Any]) -> None:
+    """Deny the STEP that waits on one node or on several.
 
     Example: sickbay deny gpu-node-17 Repair --reason "vendor wants to look first"
     """
-    _answer("denied", node, step, reason, call)
+    call(lambda client: answer(client, Answer("denied", step, nodes, group, reason)))
 
 
 def _until(_: click.Context, __: click.Parameter, value: str) -> str:
