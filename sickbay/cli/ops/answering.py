@@ -13,8 +13,8 @@ import click
 from sickbay.api import kinds, names
 from sickbay.api.core import Node
 from sickbay.api.node_repair import NodeRepair
+from sickbay.api.nodemarks import Inquiry, read_inquiry
 from sickbay.clock import Randomness, SystemClock
-from sickbay.decide.approval import Inquiry, read_inquiry
 from sickbay.kube import errors
 from sickbay.kube.client import Client
 from sickbay.kube.events import NORMAL, EventRecorder, reference

@@ -15,7 +15,6 @@ from sickbay.api import kinds, names
 from sickbay.api.actions import ACTIONS
 from sickbay.api.duration import parse_duration
 from sickbay.api.node_repair import NodeRepair
-from sickbay.api.nodemarks import Inquiry, read_inquiry
 from sickbay.api.objectnames import dns_label
 from sickbay.api.words import HoldLevel, Outcome
 from sickbay.cli.ops.answering import Answer, answer
