@@ -34,6 +34,10 @@ PROVIDER_LABEL = "origin"
 """Key in the labels of a fault type; value `provider`: what is matched is an announcement, not a finding."""
 PROVIDER = "provider"
 
+HEARD_OUT = "Silence"
+"""Reason of a condition that convert made of Events and that ended because the soak of its type brought no more: that
+silence need not be waited for again."""
+
 # Answers by people, as annotations on our objects.
 RESET_BREAKER = f"{GROUP}/reset-breaker"
 """On a RepairPool: status.breaker.openedAt of the breaker to close."""

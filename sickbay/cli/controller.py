@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
 import socket
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 
 import click
 import httpx2
@@ -15,6 +17,7 @@ from prometheus_client import CollectorRegistry
 from sickbay.cli import health
 from sickbay.cli.process import LEVELS, configure_logs, connect, run_until_signal
 from sickbay.clock import Clock, Randomness, SystemClock
+from sickbay.convert import intake
 from sickbay.convert.controller import ConvertController, ConvertOptions
 from sickbay.decide.controller import DecideController, DecideOptions
 from sickbay.execute.controller import ExecuteController, ExecuteOptions
@@ -47,6 +50,9 @@ class Settings:
     """Name and URL of each webhook."""
     hooks: Mapping[str, Endpoint] = field(default_factory=dict)
     """Endpoints that hooks of rules may call."""
+    alerts_listen: str = ""
+    alerts_token: Path | None = None
+    """File with the token that Alertmanager sends; without one no alerts are taken."""
 
 
 def _webhooks(_: click.Context, __: click.Parameter, values: tuple[str, ...]) -> tuple[tuple[str, str], ...]:
@@ -101,12 +107,17 @@ def _endpoints(_: click.Context, __: click.Parameter, value: str | None) -> Mapp
     "--hook-endpoints", "hooks", default=None, callback=_endpoints, metavar="FILE",
     help="The endpoints that hooks of rules may call, with what requests to them are signed with.",
 )  # fmt: skip
+@click.option(
+    "--alerts-token-file", "alerts_token", default=None, type=click.Path(path_type=Path), metavar="FILE",
+    help="Take alerts from Alertmanager's webhook: the bearer token it has to send, read again at each message.",
+)  # fmt: skip
+@click.option("--alerts-listen", default="127.0.0.1:8081", show_default=True, help="Address of that webhook, /alerts.")
 @click.option("--listen", default="127.0.0.1:8080", show_default=True, help="Address of /healthz, /readyz, /metrics.")
 @click.option("--log-level", type=click.Choice(list(LEVELS)), default="info", show_default=True)
 def controller(
     kubeconfig: str, context: str, namespace: str, components: tuple[str, ...], prefixes: dict[str, str],
     max_acts_10m: int, max_acts_1h: int, listen: str, webhooks: tuple[tuple[str, str], ...], log_level: str,
-    hooks: Mapping[str, Endpoint],
+    hooks: Mapping[str, Endpoint], alerts_token: Path | None, alerts_listen: str,
 ) -> None:  # fmt: skip
     """Decide which nodes are repaired, and repair them.
 
@@ -115,7 +126,11 @@ def controller(
     configure_logs(log_level)
     governor = Limits(max_acts_10m, max_acts_1h)
     chosen = components or COMPONENTS
-    run_until_signal(run(Settings(kubeconfig, context, namespace, chosen, prefixes, governor, listen, webhooks, hooks)))
+    settings = Settings(
+        kubeconfig, context, namespace, chosen, prefixes, governor, listen, webhooks, hooks,
+        alerts_listen if alerts_token is not None else "", alerts_token,
+    )  # fmt: skip
+    run_until_signal(run(settings))
 
 
 async def run(settings: Settings) -> None:
@@ -135,12 +150,37 @@ async def run(settings: Settings) -> None:
         return [text for controller in running for text in controller.awaited()]
 
     try:
-        async with health.served(settings.listen, health.app(registry, awaited)), asyncio.TaskGroup() as group:
+        async with contextlib.AsyncExitStack() as serving:
+            await serving.enter_async_context(health.served(settings.listen, health.app(registry, awaited)))
+            await _serve_alerts(serving, settings, running, registry)
+            group = await serving.enter_async_context(asyncio.TaskGroup())
             for controller in running:
                 group.create_task(controller.run())
     finally:
         for client in clients:
             await client.aclose()
+
+
+async def _serve_alerts(
+    serving: contextlib.AsyncExitStack, settings: Settings, running: list[Controller], registry: CollectorRegistry
+) -> None:
+    """Open the webhook for alerts where it is asked for and convert runs here. Raises ClickException."""
+    convert = next((each for each in running if isinstance(each, ConvertController)), None)
+    path = settings.alerts_token
+    if convert is None or path is None:
+        return
+    if not _token(path):
+        raise click.ClickException(f"--alerts-token-file {path}: cannot be read, or is empty; write the token into it")
+    application = intake.app(convert.take_alerts, lambda: _token(path), registry)
+    await serving.enter_async_context(health.served(settings.alerts_listen, application, "--alerts-listen"))
+
+
+def _token(path: Path) -> str:
+    """ "" where the file cannot be read: then nobody is let in."""
+    try:
+        return path.read_text(encoding="utf-8").strip()
+    except (OSError, UnicodeDecodeError):
+        return ""
 
 
 def _build(

@@ -49,9 +49,12 @@ class _Server(uvicorn.Server):
 
 
 @contextlib.asynccontextmanager
-async def served(address: str, application: Starlette) -> AsyncIterator[int]:
-    """Serve on `host:port` while the block runs; yields the port. Raises ClickException where that cannot be."""
-    listener = _listen(address)
+async def served(address: str, application: Starlette, option: str = "--listen") -> AsyncIterator[int]:
+    """Serve on `host:port` while the block runs; yields the port.
+
+    Raises ClickException, which names the option, where that cannot be.
+    """
+    listener = _listen(address, option)
     server = _Server(uvicorn.Config(application, log_level="warning", access_log=False, lifespan="off"))
     task = asyncio.create_task(server.serve(sockets=[listener]))
     try:
@@ -61,10 +64,10 @@ async def served(address: str, application: Starlette) -> AsyncIterator[int]:
         await asyncio.wait([task])
 
 
-def _listen(address: str) -> socket.socket:
+def _listen(address: str, option: str) -> socket.socket:
     host, _, port = address.rpartition(":")
     if not host or not port.isdigit():
-        raise click.ClickException(f"--listen {address!r} is no address: write host:port, such as 127.0.0.1:8080")
+        raise click.ClickException(f"{option} {address!r} is no address: write host:port, such as 127.0.0.1:8080")
     host = host.strip("[]")
     listener = socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET, socket.SOCK_STREAM)
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -75,7 +78,7 @@ def _listen(address: str) -> socket.socket:
         listener.close()
         reason = getattr(error, "strerror", None) or str(error)
         raise click.ClickException(
-            f"cannot listen on {address}: {reason}; choose another address with --listen (port 0 takes a free one)"
+            f"cannot listen on {address}: {reason}; choose another address with {option} (port 0 takes a free one)"
         ) from None
     listener.setblocking(False)
     return listener

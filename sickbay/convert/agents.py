@@ -33,8 +33,17 @@ _ENTRY = re.compile(r"k:(\{.*\})")
 @cache
 def writable() -> frozenset[str]:
     """Condition types that an agent can write: those of the built-in entries, those that only others report aside."""
-    mine = (n for n in entries.builtin()[1] if not n.startswith(NOT_THE_AGENTS) and n not in _OTHERS)
-    return frozenset(names.condition_type(name) for name in mine)
+    return frozenset(
+        names.condition_type(name)
+        for name, document in entries.builtin()[1].items()
+        if not name.startswith(NOT_THE_AGENTS) and name not in _OTHERS and _by_its_condition(name, document)
+    )
+
+
+def _by_its_condition(name: str, document: Mapping[str, Any]) -> bool:
+    """An entry that is recognised by a count of Events has a condition too, but that is of our making."""
+    matches = document["spec"].get("match") or ()
+    return any((m.get("condition") or {}).get("type") == names.condition_type(name) for m in matches)
 
 
 def to_unknown(node: Node, raw: Mapping[str, Any], now: str) -> list[NodeCondition]:

@@ -16,14 +16,20 @@ import structlog
 from prometheus_client import CollectorRegistry
 
 from sickbay.api import kinds
-from sickbay.api.core import Node, NodeCondition
+from sickbay.api.core import Event, Node, NodeCondition
 from sickbay.api.infra_event import InfraEvent
+from sickbay.api.node_repair import NodeRepair
 from sickbay.clock import Clock, Randomness, rfc3339
-from sickbay.convert import agents, announced
+from sickbay.convert import agents, announced, promoted
+from sickbay.convert.alerts import Alert, AlertBook, matching
+from sickbay.convert.asked import Asked, asked
+from sickbay.convert.combining import combined, orphans
+from sickbay.convert.complaints import Complaints
 from sickbay.convert.metrics import ConvertMetrics
+from sickbay.convert.others import OtherObjects
 from sickbay.convert.polling import Events, EventSource, poll
 from sickbay.convert.sources import RESYNC, Sources
-from sickbay.convert.wanted import changes
+from sickbay.convert.wanted import Wanted, changes
 from sickbay.convert.watching import LOOK, AgentWatch
 from sickbay.kube import errors, nodes
 from sickbay.kube.client import Client
@@ -72,9 +78,16 @@ class ConvertController:
         self._agents = AgentWatch(client, clock, self._sources, self._recorder, self._options.look)
         self._queue: WorkQueue[str] = WorkQueue(clock, randomness, name="convert")
         self._events = Events(client, clock, self._sources.nodes, self._sources.infra, self._elector.check, registry)
+        self._alerts, self._heard, self._types = AlertBook(), promoted.Memory(), dict[str, Asked]()
+        self._objects = OtherObjects(client, clock, randomness, self._queue.add)
+        self._complaints = Complaints(client, clock, self._sources.types, self._elector.check)
+        self._types_changed = asyncio.Event()
         ConvertMetrics(registry, self._sources, self._agents)
         self._sources.nodes.on_change(self._node_changed)
         self._sources.infra.on_change(self._infra_changed)
+        self._sources.events.on_change(self._event_changed)
+        self._sources.repairs.on_change(self._repair_changed)
+        self._sources.types.on_change(lambda _old, _new: self._types_changed.set())
 
     async def run(self) -> None:
         """Keep the caches current, and write whenever the lease is ours."""
@@ -83,6 +96,7 @@ class ConvertController:
                 group.create_task(informer.run())
             group.create_task(self._recorder.run())
             group.create_task(self._watch_agents())
+            group.create_task(self._follow_types(group))
             group.create_task(self._elector.run(self._lead))
 
     def awaited(self) -> list[str]:
@@ -108,6 +122,7 @@ class ConvertController:
             self._add_all()
             try:
                 await self._events.tidy()
+                await self._complaints.tell(self._objects.complaints())
             except errors.ApiError as error:
                 log.debug("not tidied", error=str(error))
 
@@ -119,6 +134,32 @@ class ConvertController:
                 self._queue.add(name)
             await self._clock.sleep(self._options.look)
 
+    async def _follow_types(self, group: asyncio.TaskGroup) -> None:
+        """Whatever changes in the fault types changes what has to be watched."""
+        await self._sources.types.synced.wait()
+        while True:
+            self._types_changed.clear()
+            self._types = asked(self._sources.types.all())
+            self._objects.ask(self._types, group)
+            self._add_all()
+            await self._types_changed.wait()
+
+    async def take_alerts(self, received: list[Alert]) -> int:
+        """Write what alerts say. Returns how many concern a node and a fault type; when it returns it is written.
+
+        Raises NotLeading and ApiError, and then nothing is promised.
+        """
+        self._elector.check()
+        nodes_: dict[str, Node] = {}
+        for alert, one, names in matching(received, self._types.values()):
+            node = next((n for n in map(self._sources.nodes.get, names) if n is not None), None)
+            if node is not None:
+                self._alerts.take(node, one, alert)
+                nodes_[node.name] = node
+        for node in nodes_.values():
+            await self._say(self._sources.nodes.get(node.name) or node)
+        return len(nodes_)
+
     def _add_all(self) -> None:
         for node in self._sources.nodes.all():
             self._queue.add(node.name)
@@ -126,11 +167,24 @@ class ConvertController:
     def _node_changed(self, old: Node | None, new: Node | None) -> None:
         if new is not None and (old is None or _facts(old) != _facts(new)):
             self._queue.add(new.name)
+        if old is not None and (new is None or new.uid != old.uid):
+            self._alerts.forget(old.uid)
+            self._heard.forget(old.uid)
 
     def _infra_changed(self, old: InfraEvent | None, new: InfraEvent | None) -> None:
         for event in (old, new):
             if event is not None and event.spec.node.name:
                 self._queue.add(event.spec.node.name)
+
+    def _event_changed(self, old: Event | None, new: Event | None) -> None:
+        event = new or old
+        assert event is not None
+        if any(test.reason == event.reason for one in self._types.values() for test in one.events):
+            self._queue.add(event.involved_object.name)
+
+    def _repair_changed(self, old: NodeRepair | None, new: NodeRepair | None) -> None:
+        if new is not None and any(one.events for one in self._types.values()):
+            self._queue.add(new.spec.node.name)
 
     # --- one node
 
@@ -141,7 +195,7 @@ class ConvertController:
         try:
             if name in self._agents.silent:
                 node = await self._mark_silent(node)
-            await self._say(node)
+            return await self._say(node)
         except NotLeading:
             return None
         except errors.NotFound:
@@ -149,7 +203,6 @@ class ConvertController:
         except errors.Conflict as conflict:
             log.debug("looked at something that has changed", node=name, error=str(conflict))
             return 0.5
-        return None
 
     async def _mark_silent(self, node: Node) -> Node:
         """Take back what a silent agent has said. Conditional on the Node as read: the agent may come back."""
@@ -165,17 +218,42 @@ class ConvertController:
         self._sources.nodes.observe_write(written)
         return written
 
-    async def _say(self, node: Node) -> None:
-        """Bring the conditions of a node up to date."""
-        wanted = announced.conditions(node, self._sources.infra.by_index("node", node.name), self._clock.now())
-        changed = changes(node, wanted, rfc3339(self._clock.now()))
+    async def _say(self, node: Node) -> float | None:
+        """Bring the conditions of a node up to date. Returns the seconds after which time may change them."""
+        now = self._clock.now()
+        promoted_, again = self._asked_for(node)
+        wanted = announced.conditions(node, self._sources.infra.by_index("node", node.name), now)
+        changed = changes(node, [*wanted, *promoted_, *orphans(node, self._types)], rfc3339(now))
         if not changed:
-            return
+            return again
         self._elector.check()
         written = await nodes.set_conditions(self._client, node.name, changed, uid=node.uid)
         self._sources.nodes.observe_write(written)
         for condition in changed:
             self._tell(node, condition)
+        return again
+
+    def _asked_for(self, node: Node) -> tuple[list[Wanted], float | None]:
+        """What fault types ask for that are recognised by Events, other objects or alerts."""
+        found, waits = [], []
+        for type_, one in self._types.items():
+            said: list[Wanted | None] = []
+            if one.events:
+                judged = self._count(node, one)
+                said.append(judged.wanted)
+                waits += [judged.again] if judged.again is not None else []
+            if one.objects:
+                said.append(self._objects.wanted(node, one))
+            if one.alerts:
+                said.append(self._alerts.wanted(node, one))
+            result = combined(node, type_, said)
+            found += [result] if result is not None else []
+        return found, max(0.5, min(waits)) if waits else None
+
+    def _count(self, node: Node, one: Asked) -> promoted.Judged:
+        events = self._sources.events.by_index("node", node.name)
+        repairs = self._sources.repairs.by_index("node", node.name)
+        return promoted.judge(one, node, events, repairs, self._heard, self._clock.monotonic())
 
     def _tell(self, node: Node, condition: NodeCondition) -> None:
         before = node.condition(condition.type)

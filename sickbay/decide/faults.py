@@ -146,8 +146,14 @@ def evidence(
         return Evidence.UNPROVEN
     if clears_by == "silence":
         soak = fault.spec.validation.soak if fault.spec.validation else ""
-        return _proven(now - gone_since >= parse_duration(soak or "5m"))
+        return _proven(_heard_out(fault, node) or now - gone_since >= parse_duration(soak or "5m"))
     return _proven(_by_act(clears_by or "", rebooted, last_seen, node, proofs))
+
+
+def _heard_out(fault: FaultType, node: Node) -> bool:
+    """Whoever counts the evidence has waited for the soak already."""
+    condition = node.condition(names.condition_type(fault.metadata.name))
+    return condition is not None and condition.status == "False" and condition.reason == names.HEARD_OUT
 
 
 def _answered(fault: FaultType, rebooted: bool, last_seen: datetime | None, proofs: Proofs) -> bool:

@@ -130,6 +130,17 @@ class Client:
         except errors.Gone:
             return await self._list_pages(kind, path, params, 0)
 
+    async def resources(self, api_version: str) -> Sequence[Kind[dict[str, Any]]]:
+        """The kinds that the server has of a group and version (`v1`, `example.com/v1`). Raises NotFound for none."""
+        group, _, version = api_version.rpartition("/")
+        root = f"/apis/{group}/{version}" if group else f"/api/{version}"
+        listed = decode.decode_object(dict, await self._send("GET", root))
+        return [
+            Kind(group, version, str(r["kind"]), str(r["name"]), bool(r.get("namespaced")), dict)
+            for r in listed.get("resources") or ()
+            if isinstance(r, dict) and r.get("kind") and "/" not in str(r.get("name", "/"))
+        ]
+
     async def current_version(self, kind: Kind[Any], namespace: str = "") -> str:
         """The resourceVersion a list taken now would have; asks for one object at most."""
         body = await self._send("GET", kind.path(namespace), params={"limit": "1"})

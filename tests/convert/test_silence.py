@@ -74,6 +74,7 @@ STANDING = {
     "KernelDeadlock": ("False", "KernelHasNoDeadlock"),
     "AcmeFanFailed": ("True", "Fan3"),
     "InfraReboot": ("True", "Scheduled"),
+    "KernelHungTaskRepeated": ("False", "Rebooted"),
 }
 
 
