@@ -142,6 +142,9 @@ class DecideController:
 
     async def _look_again(self) -> None:
         while True:
+            if await self._sources.others.refresh():
+                for pool in self._sources.pools.all():
+                    self._queue.add(("pool", pool.metadata.name))
             await self._clock.sleep(LOOK_AGAIN)
             self._add_all()
 

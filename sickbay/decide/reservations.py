@@ -34,8 +34,8 @@ COUNTS_AFTER = timedelta(seconds=10)
 """Counts alone are written at most this often; slots, breaker and storms at once."""
 
 
-BAD_WHEN_TRUE = (names.BREAKER_OPEN, names.OVERLAP)
-CONDITIONS = (names.OVERLAP, names.DAEMON_SETS_TOLERATE)
+BAD_WHEN_TRUE = (names.BREAKER_OPEN, names.OVERLAP, names.OTHER_REMEDIATORS)
+CONDITIONS = (names.OVERLAP, names.OTHER_REMEDIATORS, names.DAEMON_SETS_TOLERATE)
 """Conditions that a pool has only while it has what they are about."""
 
 
@@ -213,6 +213,8 @@ class Reservations:
         overlap = self._sources.tally.of(pool.metadata.name).overlap(pool.metadata.name)
         if rule:
             wanted[names.OVERLAP] = (bool(overlap), overlap)
+            others = self._sources.other_remediators(pool)
+            wanted[names.OTHER_REMEDIATORS] = (bool(others), others)
         if pool.spec.quarantine.taint:
             named = self._sources.intolerant(pool)
             wanted[names.DAEMON_SETS_TOLERATE] = (not named, daemonsets.message(named))

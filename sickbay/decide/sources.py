@@ -31,6 +31,7 @@ from sickbay.decide.faults import Active, active_faults
 from sickbay.decide.hand import holds_node, untouched
 from sickbay.decide.membership import Memberships
 from sickbay.decide.ondemand import OnDemand
+from sickbay.decide.otherwatch import OtherWatch
 from sickbay.decide.plan import matching_entry
 from sickbay.decide.slots import out_of_service, selecting
 from sickbay.decide.storm import Onset
@@ -83,6 +84,7 @@ class Sources:
         )
         self.tenancy = Tenancy(client, clock, randomness, resync)
         self.tolerance = Tolerance(informer(kinds.DAEMON_SET))
+        self.others = OtherWatch(client, clock)
         self.catalogue = catalogue.build()
         self.tally = Tally()
         self._memberships = Memberships(self.pools)
@@ -258,12 +260,16 @@ class Sources:
 
     def intolerant(self, pool: RepairPool) -> list[str]:
         """DaemonSets that do not tolerate the pool's taint on its nodes; none while they are not known."""
-        members = self.tally.of(pool.metadata.name).nodes
+        return self.tolerance.of(pool, lambda: self._members(pool), len(self.tally.of(pool.metadata.name).nodes))
 
-        def nodes() -> list[Node]:
-            return [node for name in members if (node := self.nodes.get(name)) is not None]
+    def other_remediators(self, pool: RepairPool) -> str:
+        """Who else may repair the pool's nodes, for people; "" for nobody."""
+        name = pool.metadata.name
+        return self.others.of(name, lambda: self._members(pool), len(self.tally.of(name).nodes))
 
-        return self.tolerance.of(pool, nodes, len(members))
+    def _members(self, pool: RepairPool) -> list[Node]:
+        names_ = self.tally.of(pool.metadata.name).nodes
+        return [node for name in names_ if (node := self.nodes.get(name)) is not None]
 
     def pools_of(self, node: Node) -> tuple[RepairPool | None, list[RepairPool]]:
         return self._memberships.of(node)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import msgspec
 
-from sickbay.api import names
+from sickbay.api import markers, names
 from sickbay.api.core import Node, Taint
 from sickbay.api.node_repair import NodeRepair, Prior, PriorCondition, RepairTaint
 from sickbay.api.nodemarks import QuarantineMark, read_inquiry, read_mark
@@ -16,7 +16,7 @@ from sickbay.kube.nodes import Op, annotation_ops, label_ops, taint_ops, unsched
 
 KEEP_AWAY = (names.SCALE_DOWN_DISABLED, names.DO_NOT_DISRUPT)
 """While we hold a node, the autoscaler and Karpenter must not take it away as unneeded."""
-LIFECYCLE_REASON = "Sickbay"
+LIFECYCLE_REASON = markers.OURS
 """Reason of the lifecycle conditions we set: by it they are told apart from those of others."""
 EFFECT = "NoSchedule"
 """Never NoExecute: that would start the forced detach of volumes after 6 minutes."""

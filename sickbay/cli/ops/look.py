@@ -9,7 +9,7 @@ from typing import Any
 
 import click
 
-from sickbay.api import kinds
+from sickbay.api import kinds, names
 from sickbay.api.core import Node
 from sickbay.api.duration import format_duration
 from sickbay.api.node_repair import NodeRepair
@@ -184,7 +184,7 @@ def status(pool: str | None, output: str, call: Callable[..., Any]) -> None:
     if output == "json":
         print_json(rows)
         return
-    keys = ["pool", "mode", "rule", "nodes", "faulty", "unavailable", "slots", "breaker", "storms", "open"]
+    keys = ["pool", "mode", "rule", "nodes", "faulty", "unavailable", "slots", "breaker", "storms", "open", "others"]
     print_table([k.upper() for k in keys], [[str(row[k]) for k in keys] for row in rows], "there is no RepairPool")
 
 
@@ -205,7 +205,14 @@ def _pool_row(pool: Any, view: ClusterView) -> dict[str, Any]:
         "breaker": found.breaker.state + (f" ({found.breaker.reason})" if found.breaker.reason else ""),
         "storms": "; ".join(storm.cause for storm in found.storms) or "-",
         "open": len(opened),
+        "others": _others(found),
     }
+
+
+def _others(status: Any) -> str:
+    """Other remediators that may act on the pool's nodes."""
+    told = [c.message for c in status.conditions if c.type == names.OTHER_REMEDIATORS and c.status == "True"]
+    return told[0] if told else "-"
 
 
 @click.command()
