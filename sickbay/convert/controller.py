@@ -28,6 +28,7 @@ from sickbay.convert.complaints import Complaints
 from sickbay.convert.metrics import ConvertMetrics
 from sickbay.convert.others import OtherObjects
 from sickbay.convert.polling import Events, EventSource, poll
+from sickbay.convert.silence import SILENT
 from sickbay.convert.sources import RESYNC, Sources
 from sickbay.convert.wanted import Wanted, changes
 from sickbay.convert.watching import LOOK, AgentWatch
@@ -56,6 +57,8 @@ class ConvertOptions:
     lease: LeaseTimes = field(default_factory=LeaseTimes)
     look: float = LOOK
     """Seconds between two looks at the agents' Leases."""
+    patience: float = SILENT
+    """Seconds without a sign of life after which an agent is silent."""
 
 
 class ConvertController:
@@ -75,7 +78,9 @@ class ConvertController:
         )  # fmt: skip
         self._sources = Sources(client, clock, randomness, self._options.resync)
         self._recorder = EventRecorder(client, clock, randomness, component="sickbay-convert")
-        self._agents = AgentWatch(client, clock, self._sources, self._recorder, self._options.look)
+        self._agents = AgentWatch(
+            client, clock, self._sources, self._recorder, self._options.look, self._options.patience
+        )
         self._queue: WorkQueue[str] = WorkQueue(clock, randomness, name="convert")
         self._events = Events(client, clock, self._sources.nodes, self._sources.infra, self._elector.check, registry)
         self._alerts, self._heard, self._types = AlertBook(), promoted.Memory(), dict[str, Asked]()

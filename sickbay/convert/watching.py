@@ -13,7 +13,7 @@ from sickbay.api import kinds, names
 from sickbay.api.core import Lease, Node, ObjectReference
 from sickbay.clock import Clock
 from sickbay.convert import agents
-from sickbay.convert.silence import Gatherer, Silence
+from sickbay.convert.silence import SILENT, Gatherer, Silence
 from sickbay.convert.sources import Sources
 from sickbay.kube import errors
 from sickbay.kube.client import Client
@@ -33,11 +33,17 @@ class AgentWatch:
     """See the module. `silent` are the nodes whose agents are silent at this moment, as far as we know."""
 
     def __init__(
-        self, client: Client, clock: Clock, sources: Sources, recorder: EventRecorder, every: float = LOOK
+        self,
+        client: Client,
+        clock: Clock,
+        sources: Sources,
+        recorder: EventRecorder,
+        every: float = LOOK,
+        patience: float = SILENT,
     ) -> None:
         self._client, self._clock, self._sources, self._recorder = client, clock, sources, recorder
         self._every = every
-        self._silence, self._gatherer = Silence(), Gatherer()
+        self._silence, self._gatherer = Silence(patience), Gatherer()
         self._looked = clock.monotonic()
         self.silent: frozenset[str] = frozenset()
         sources.leases.on_change(self._lease_changed)

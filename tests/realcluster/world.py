@@ -17,6 +17,7 @@ from typing import Any
 from sickbay.api import kinds
 from sickbay.api.node_repair import NodeRepair
 from sickbay.clock import Randomness, SystemClock, rfc3339
+from sickbay.convert.controller import ConvertController, ConvertOptions
 from sickbay.decide.controller import DecideController, DecideOptions
 from sickbay.detect.agent import Agent, AgentOptions
 from sickbay.execute.controller import ExecuteController, ExecuteOptions
@@ -28,6 +29,7 @@ from sickbay.providers.base import Provider
 from sickbay.recover.controller import RecoverController, RecoverOptions
 from sickbay.sim.cloud import Cloud, FakeProvider
 from sickbay.sim.journal import Journal
+from sickbay.sim.listings import FakeEvents, Listings
 from sickbay.sim.machine import Machine
 from tests.realcluster import agents, objects
 from tests.realcluster.people import Person
@@ -57,6 +59,7 @@ class World(View):
         self.journal = Journal(self.clock.monotonic)
         self.cloud = Cloud(self.clock, self.randomness.fork(), self.journal)
         self.cloud.machines = self.machines
+        self.listings = Listings()
         self.kubelets = PlaneKubelets(plane, self.clock, self.randomness.fork())
         self._processes: list[Process] = []
         self._tasks: list[asyncio.Task[None]] = []
@@ -135,7 +138,9 @@ class World(View):
 
     def process(self, component: str) -> Process:
         """One more process of ours, not started yet."""
-        main = {"decide": self._decide, "execute": self._execute, "recover": self._recover}[component]
+        main = {
+            "decide": self._decide, "execute": self._execute, "recover": self._recover, "convert": self._convert,
+        }[component]  # fmt: skip
         identity = f"{self.name}-{len(self._processes)}"
         made = Process(self.plane, component, identity, self.plane.controller_token, main)
         self._processes.append(made)
@@ -188,6 +193,11 @@ class World(View):
     async def _recover(self, client: Client, clock: SystemClock, randomness: Randomness, identity: str) -> None:
         options = RecoverOptions(identity=identity, namespace=NAMESPACE, lease=QUICK)
         await RecoverController(client, clock, randomness, options).run()
+
+    async def _convert(self, client: Client, clock: SystemClock, randomness: Randomness, identity: str) -> None:
+        """Agents renew their Leases every 30 s; here one counts as silent after 4."""
+        options = ConvertOptions(identity=identity, namespace=NAMESPACE, lease=QUICK, look=0.5, patience=4.0)
+        await ConvertController(client, clock, randomness, options, providers=[FakeEvents(self.listings, 0.5)]).run()
 
     # --- what happens
 
