@@ -122,6 +122,7 @@ _CONDITION_EXCEPTIONS = {
     "service.containerd": "ContainerRuntimeUnavailable",
     "gpu.driver.version-mismatch": "DriverVersionMismatch",
 }
+_CODE = re.compile(r"S?XID\d+")
 _XID = re.compile(r"gpu\.xid\.(\d+)")
 
 
@@ -137,6 +138,12 @@ def condition_type(fault: str) -> str:
     if xid := _XID.fullmatch(fault):
         return f"NvidiaXID{xid[1]}Error"
     return "".join(word[:1].upper() + word[1:] for word in re.split(r"[^A-Za-z0-9]+", fault))
+
+
+def agents_own(type_: str, reason: str) -> bool:
+    """Whether a bad condition is in the form in which our agent writes it: reason = its type, or the code. Other
+    detectors share some types with it, but bring reasons of their own."""
+    return reason == type_ or _CODE.fullmatch(reason) is not None
 
 
 def step_reason(step: str, state: str) -> str:

@@ -26,7 +26,6 @@ MESSAGE = "the node's agent has given no sign of life for 3 minutes: nobody know
 
 NOT_THE_AGENTS = ("job.", "infra.")
 _OTHERS = frozenset({"node.hardware-suspected", "kernel.deadlock", "gpu.foreign-fatal"})
-_OWN_REASON = re.compile(r"S?XID\d+")
 _ENTRY = re.compile(r"k:(\{.*\})")
 
 
@@ -75,8 +74,7 @@ def _is_the_agents(condition: NodeCondition, owned: frozenset[str] | None) -> bo
         return condition.type in owned
     if condition.type not in writable():
         return False
-    own_form = condition.reason == condition.type or _OWN_REASON.fullmatch(condition.reason) is not None
-    return own_form or condition.status == "False"
+    return condition.status == "False" or names.agents_own(condition.type, condition.reason)
 
 
 def _owned(raw: Mapping[str, Any]) -> frozenset[str] | None:

@@ -136,7 +136,8 @@ def evidence(
     if active is not None:
         if _answered(fault, rebooted, last_seen, proofs):
             return Evidence.UNPROVEN if blind(node) else Evidence.CLEAR
-        stale = rebooted and not proofs.own and clears_by in ("reboot", "reset") and _older_than_boot(active, node)
+        own = proofs.own and names.agents_own(active.source.partition("/")[2], active.reason)
+        stale = rebooted and not own and clears_by in ("reboot", "reset") and _older_than_boot(active, node)
         return Evidence.CLEAR if stale and sees(node) else Evidence.PRESENT
     if gone_since is None or hidden(fault, node):
         return Evidence.UNPROVEN

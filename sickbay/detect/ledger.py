@@ -7,12 +7,12 @@ marked and turns False when the last mark goes. A repeated finding changes nothi
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass, field
 
 import msgspec
 
+from sickbay.api import names
 from sickbay.api.core import Node, NodeCondition
 from sickbay.api.devices import DeviceFaults, read_devices
 from sickbay.detect import wording
@@ -25,7 +25,6 @@ NOT_OURS = frozenset({"job.suspect", "node.hardware-suspected", "kernel.deadlock
 """Items that others report: an agent never writes, adopts or clears them."""
 ANNOUNCED = "infra."
 """What providers announce is convert's to write and to clear."""
-_OWN_REASON = re.compile(r"S?XID\d+")
 
 
 class Mark(msgspec.Struct, kw_only=True, omit_defaults=True):
@@ -151,7 +150,7 @@ class Ledger:
     ) -> None:
         """A condition that reads Unknown was set so by somebody who missed us; then what was saved decides."""
         status, word = condition.status, condition.reason
-        own = word == condition.type or _OWN_REASON.fullmatch(word) is not None
+        own = names.agents_own(condition.type, word)
         devices = _marks_of(known.name, listed)
         entry = _Entry(known, since=condition.last_transition_time or "")
         if (status == TRUE and (own or mine)) or (status == UNKNOWN and (mine or devices)):

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import pytest
 
+from sickbay.clock import rfc3339
 from sickbay.decide.faults import Evidence, Proofs, active_faults, evidence
 from tests.decide.made import at, catalogue, fault_type, node, typed
 
@@ -170,10 +171,21 @@ def test_a_log_based_condition_from_before_the_reboot_is_stale_once_our_agent_se
     assert judge(clears_by, the_node, proofs=FOREIGN) is verdict
 
 
-def test_a_stale_condition_of_our_own_agent_is_believed():
-    """Our agent renews its conditions after a boot; one of its own that still says True is meant."""
-    the_node = node(faults=BAD, boot="boot-2", ready=(True, 60))
-    assert judge("reboot", the_node, proofs=OWN) is PRESENT
+@pytest.mark.case("P030")
+@pytest.mark.parametrize(
+    ("reason", "verdict"),
+    [
+        pytest.param("TestIt", PRESENT, id="in our agent's form"),
+        pytest.param("XID79", PRESENT, id="with our agent's code"),
+        pytest.param("DockerHung", CLEAR, id="in another detector's form"),
+    ],
+)
+def test_a_stale_condition_of_our_own_agent_is_believed(reason, verdict):
+    """Our agent renews its conditions after a boot; one of its own that still says True is meant. Another detector may
+    write the same type and never take it back (node-problem-detector#215)."""
+    bad = {"type": "TestIt", "status": "True", "reason": reason, "lastTransitionTime": rfc3339(at(0))}
+    the_node = node(conditions=[bad], boot="boot-2", ready=(True, 60))
+    assert judge("reboot", the_node, proofs=OWN) is verdict
 
 
 ANNOUNCED = {"labels": {"origin": "provider"}}
