@@ -107,6 +107,8 @@ OTHER_REMEDIATORS = "OtherRemediators"
 LIMITS_FIT = "LimitsFit"
 BREAKER_OPEN = "BreakerOpen"
 WOULD_QUARANTINE = "WouldQuarantine"
+CANCEL_HOLD_ENDS = "CancelHoldEnds"
+"""On an ended NodeRepair an hour before what a person decided is over, while the fault is still there."""
 FROZEN = "Frozen"
 """On a NodeRepair while a Hold of level EveryAct keeps everything as it is."""
 
@@ -116,6 +118,16 @@ BREAKER_CLOSED = "BreakerClosed"
 STORM_SEEN = "StormSeen"
 MARK_RESTORED = "MarkRestored"
 REPAIR_ENDED = "RepairEnded"
+
+AUTOMATION = (
+    "*nvidia-driver*",
+    "*gpu-operator*",
+    "*kured*",
+    "*node-maintenance*",
+    "*cluster-autoscaler*",
+    "*karpenter*",
+)
+"""User names of known automation, as patterns (api.md): what they take away is put back once."""
 
 _CONDITION_EXCEPTIONS = {
     "service.kubelet": "KubeletUnhealthy",

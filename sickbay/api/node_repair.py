@@ -373,6 +373,14 @@ class UrgencyStatus(Part):
     jobs: Annotated[Nullable[list[WaitedJob]], says("The jobs that ran on the node", maxItems=16)] = []
 
 
+class Restored(Part):
+    """Our mark was taken away by known automation, and is put back, once."""
+
+    by: Annotated[Line, says("User who took it away")] = ""
+    at: Annotated[Time | None, says("When that was seen")] = None
+    done: Annotated[bool, says("It stands again")] = False
+
+
 class NodeRepairStatus(Part):
     """Where the repair stands."""
 
@@ -399,6 +407,7 @@ class NodeRepairStatus(Part):
     ] = None
     steps: Annotated[Nullable[dict[str, StepStatus]], says("The steps, by name", maxProperties=5)] = {}
     prior: Annotated[Prior | None, says("The node before us; absent until Quarantine")] = None
+    restored: Annotated[Restored | None, says("Our mark, taken away by known automation and put back")] = None
     case: Annotated[Case | None, says("Case at a vendor, while parked")] = None
     verdict: Annotated[str, says("What the fault turned out to be", enum=[*RepairVerdict, ""])] = ""
     notified: Annotated[Nullable[dict[str, Line]], says("What people were told, and when", maxProperties=64)] = {}

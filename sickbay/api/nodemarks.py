@@ -39,6 +39,22 @@ class Inquiry(msgspec.Struct, kw_only=True, rename={"node_uid": "nodeUID"}):
     by: str = "People"
 
 
+class Stamp(msgspec.Struct, kw_only=True):
+    """The value of `sickbay.dev/changed-by`, written by the admission policy: who changed last what we keep here."""
+
+    user: str = ""
+    what: str = ""
+    """Keys, and `unschedulable` and `taint`, separated by commas."""
+
+
+def changed_by(node: Node) -> Stamp:
+    """Who changed last what we keep on the node; nobody where no policy tells."""
+    try:
+        return msgspec.json.decode(node.annotations.get(names.CHANGED_BY) or "{}", type=Stamp)
+    except (msgspec.DecodeError, UnicodeEncodeError):
+        return Stamp()
+
+
 T = TypeVar("T", QuarantineMark, Inquiry)
 
 

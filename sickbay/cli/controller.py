@@ -14,6 +14,7 @@ import click
 import httpx2
 from prometheus_client import CollectorRegistry
 
+from sickbay.api import names
 from sickbay.cli import health
 from sickbay.cli.process import LEVELS, configure_logs, connect, run_until_signal
 from sickbay.clock import Clock, Randomness, SystemClock
@@ -50,6 +51,8 @@ class Settings:
     """Name and URL of each webhook."""
     hooks: Mapping[str, Endpoint] = field(default_factory=dict)
     """Endpoints that hooks of rules may call."""
+    automation: tuple[str, ...] = ()
+    """User names of automation, as patterns, beside those that are known."""
     alerts_listen: str = ""
     alerts_token: Path | None = None
     """File with the token that Alertmanager sends; without one no alerts are taken."""
@@ -96,6 +99,10 @@ def _endpoints(_: click.Context, __: click.Parameter, value: str | None) -> Mapp
     help="A further prefix of approval labels, under the name that rules use.",
 )  # fmt: skip
 @click.option(
+    "--automation", "automation", multiple=True, metavar="PATTERN",
+    help="Beside the known ones: user names, as patterns, that are no persons when they change Sickbay's marks.",
+)  # fmt: skip
+@click.option(
     "--max-acts-10m", default=10, show_default=True, help="Destructive acts within 10 minutes; 0 = no ceiling."
 )
 @click.option("--max-acts-1h", default=30, show_default=True, help="Destructive acts within an hour; 0 = no ceiling.")
@@ -117,7 +124,7 @@ def _endpoints(_: click.Context, __: click.Parameter, value: str | None) -> Mapp
 def controller(
     kubeconfig: str, context: str, namespace: str, components: tuple[str, ...], prefixes: dict[str, str],
     max_acts_10m: int, max_acts_1h: int, listen: str, webhooks: tuple[tuple[str, str], ...], log_level: str,
-    hooks: Mapping[str, Endpoint], alerts_token: Path | None, alerts_listen: str,
+    hooks: Mapping[str, Endpoint], automation: tuple[str, ...], alerts_token: Path | None, alerts_listen: str,
 ) -> None:  # fmt: skip
     """Decide which nodes are repaired, and repair them.
 
@@ -127,7 +134,7 @@ def controller(
     governor = Limits(max_acts_10m, max_acts_1h)
     chosen = components or COMPONENTS
     settings = Settings(
-        kubeconfig, context, namespace, chosen, prefixes, governor, listen, webhooks, hooks,
+        kubeconfig, context, namespace, chosen, prefixes, governor, listen, webhooks, hooks, automation,
         alerts_listen if alerts_token is not None else "", alerts_token,
     )  # fmt: skip
     run_until_signal(run(settings))
@@ -188,7 +195,8 @@ def _build(
     registry: CollectorRegistry,
 ) -> Controller:  # fmt: skip
     if component == "decide":
-        options = DecideOptions(identity, settings.namespace, settings.prefixes)
+        known = (*names.AUTOMATION, *settings.automation)
+        options = DecideOptions(identity, settings.namespace, settings.prefixes, automation=known)
         return DecideController(client, clock, randomness, options, registry)
     if component == "recover":
         recovery = RecoverOptions(identity, settings.namespace)

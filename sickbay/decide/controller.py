@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import copy
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 
@@ -67,6 +67,8 @@ class DecideOptions:
     """Where the Lease lives."""
     approval_prefixes: Mapping[str, str] = field(default_factory=dict)
     """Further label prefixes for approvals, by the name a rule uses."""
+    automation: Sequence[str] = names.AUTOMATION
+    """User names of known automation, as patterns: what they take off a node is put back once."""
     resync: float = RESYNC
     lease: LeaseTimes = field(default_factory=LeaseTimes)
 
@@ -100,7 +102,7 @@ class DecideController:
         self._posted = Posted(
             client, clock, self._sources, self._recorder, self._options.approval_prefixes, self._elector.check
         )
-        self._views = Views(self._sources, self._reservations)
+        self._views = Views(self._sources, self._reservations, tuple(self._options.automation))
         self._queue: WorkQueue[Key] = WorkQueue(clock, randomness, name="decide")
         self._metrics = DecideMetrics(registry or CollectorRegistry(), self._sources)
         self._look = {
@@ -288,7 +290,10 @@ class DecideController:
         if result.repair is not None:
             await self._open(forming.formed(self._sources, result.repair, node, pool, past, now), node)
             return None
-        return None if result.again in (None, opening.NEVER) else _seconds(now, result.again)
+        if result.again is None or result.again == opening.NEVER:
+            return None
+        soon = result.again - memory.TOLD_BEFORE
+        return _seconds(now, soon if soon > now else result.again)
 
     async def _join(self, leader: NodeRepair, node: Node, pool: RepairPool | None) -> float | None:
         """The node is a member of a group that has no record of it yet."""
@@ -329,12 +334,21 @@ class DecideController:
             log.debug("no slot ahead of the record", repair=meta.name, error=str(error))
 
     async def _remember(self, node: Node) -> None:
-        """Mark on ended records what has cleared since a person decided about it."""
+        """Mark on ended records what has cleared since a person decided about it, and what is about to be over."""
         view = View(self._clock.now(), node, self._sources.active(node), self._sources.catalogue.types)
+        pool, _ = self._sources.pools_of(node)
         for repair in self._sources.repairs_of(node.name):
-            marked = memory.refreshed(repair, view) if repair.spec.node.uid == node.uid else None
+            if repair.spec.node.uid != node.uid:
+                continue
+            marked = memory.refreshed(repair, view)
             if marked is not None:
                 await self._writer.apply(repair, Work(marked, view))
+                continue
+            said = memory.announced(repair, view, pool) if pool is not None else None
+            if said is not None:
+                work = Work(said, view)
+                work.note(names.CANCEL_HOLD_ENDS, said.status.conditions[-1].message, warning=True)
+                await self._writer.apply(repair, work)
 
     async def _repair(self, name: str) -> float | None:
         """Bring one repair as far as it goes at this moment."""

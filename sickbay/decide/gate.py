@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from datetime import datetime, timedelta
 
-import msgspec
-
 from sickbay.api import names
 from sickbay.api.actions import ACTIONS, needs_empty_node
 from sickbay.api.duration import format_duration, parse_duration
 from sickbay.api.node_repair import NodeRepair
-from sickbay.api.nodemarks import Inquiry
+from sickbay.api.nodemarks import Inquiry, changed_by
 from sickbay.api.repair_rule import Approval
 from sickbay.api.words import ApprovalBy, ApprovalTimeout, Needs, Outcome, Phase, Step, StepState, WaitsFor
 from sickbay.clock import rfc3339
@@ -110,13 +108,8 @@ def _open(work: Work) -> None:
 
 def _who(work: Work) -> str:
     """Who changed the label last, by the stamp of the admission policy; "unknown" where it is not installed."""
-    text = work.node.annotations.get(names.CHANGED_BY, "")
-    try:
-        stamp = msgspec.json.decode(text) if text else {}
-    except msgspec.DecodeError:
-        return "unknown"
-    user = stamp.get("user") if isinstance(stamp, dict) else None
-    return str(user)[:512] if user else "unknown"
+    user = changed_by(work.node).user
+    return user[:512] if user else "unknown"
 
 
 def _wait(work: Work, gate: Approval) -> None:

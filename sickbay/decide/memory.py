@@ -8,22 +8,25 @@ with a new time, is no new fault.
 
 from __future__ import annotations
 
-from datetime import datetime
+from datetime import datetime, timedelta
 
 import msgspec
 
+from sickbay.api import names
 from sickbay.api.core import Node
 from sickbay.api.duration import parse_duration
-from sickbay.api.meta import ObjectMeta
+from sickbay.api.meta import Condition, ObjectMeta
 from sickbay.api.node_repair import NodeRepair, NodeRepairSpec, RepairFault
 from sickbay.api.repair_pool import RepairPool
 from sickbay.api.words import Origin, Outcome, StepState
-from sickbay.clock import parse_time
+from sickbay.clock import parse_time, rfc3339
 from sickbay.decide import faultstate, resolve
 from sickbay.decide.faults import Active
 from sickbay.decide.hand import holds_node
 from sickbay.decide.work import View, Work
 
+TOLD_BEFORE = timedelta(hours=1)
+"""How long before the end of a hold people are told (api.md, cancelHold)."""
 BOOTS = ("RebootNode", "PowerCycle", "ReprovisionNode", "RedeployNode")
 """Acts that bring another boot. One that was under way when a person cancelled may still bring it."""
 
@@ -78,6 +81,30 @@ def refreshed(repair: NodeRepair, view: View) -> NodeRepair | None:
     if found == repair.spec.faults:
         return None
     copy.spec.faults = found
+    return copy
+
+
+def announced(repair: NodeRepair, view: View, pool: RepairPool) -> NodeRepair | None:
+    """The ended record with the word that its hold is over in an hour; None when it is not time, or was said."""
+    if view.node is None or repair.status.condition(names.CANCEL_HOLD_ENDS) is not None:
+        return None
+    ends = [until for a in view.active if (until := kept_back(repair, a, view.node, pool)) is not None]
+    until = max(ends, default=None)
+    if until is None or not until - TOLD_BEFORE <= view.now < until:
+        return None
+    copy = msgspec.convert(msgspec.to_builtins(repair), NodeRepair)
+    text = (
+        f"what a person decided about {repair.spec.faults[0].type} holds until {rfc3339(until)}, and the fault is "
+        "still there: after that a new repair opens, and asks people before Quarantine"
+    )
+    said = Condition(
+        type=names.CANCEL_HOLD_ENDS,
+        status="True",
+        reason="FaultStillThere",
+        message=text,
+        last_transition_time=rfc3339(view.now),
+    )
+    copy.status.conditions = [*copy.status.conditions, said]
     return copy
 
 

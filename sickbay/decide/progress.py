@@ -16,7 +16,7 @@ import msgspec
 from sickbay.api.node_repair import NodeRepair
 from sickbay.api.words import HoldLevel, Origin, Outcome, Phase, ReportState, Step, StepState
 from sickbay.clock import rfc3339
-from sickbay.decide import entering, faultstate, freeze, group, people, resolve, running, together
+from sickbay.decide import entering, faultstate, freeze, group, people, resolve, restoring, running, together
 from sickbay.decide.endings import cancel, cancelling, end, withdraw
 from sickbay.decide.hand import holds_node, node_lost, persons_hand
 from sickbay.decide.work import View, Work
@@ -58,6 +58,8 @@ def _look(work: Work) -> Work:
     freeze.thaw(work)
     if work.status.phase == Phase.CANCELLING:
         return cancelling(work)
+    if restoring.pending(work):
+        return work
     together.keep_up(work)
     faultstate.refresh(work)
     if resolve.follow(work) and (repair.ended or work.status.phase == Phase.CANCELLING):
@@ -71,6 +73,8 @@ def _cancelled(work: Work) -> bool:
         cancel(work, Outcome.CANCELLED_BY_PERSON, "the record was deleted by a person")
         return True
     hand = persons_hand(work.repair, work.node)
+    if hand and restoring.handled(work, hand):
+        return False
     if hand:
         cancel(work, Outcome.CANCELLED_BY_PERSON, f"cancelled by a person: {hand}")
         return True

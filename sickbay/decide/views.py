@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import datetime
 
-from sickbay.api import holds
+from sickbay.api import holds, names
 from sickbay.api.core import Node
 from sickbay.api.hold import Hold
 from sickbay.api.node_repair import NodeRepair, Plan
@@ -28,7 +28,10 @@ LEVELS = ("", *HoldLevel)
 class Views:
     """Everything that a decision about one repair may depend on, at one moment."""
 
-    def __init__(self, sources: Sources, reservations: Reservations) -> None:
+    def __init__(
+        self, sources: Sources, reservations: Reservations, automation: tuple[str, ...] = names.AUTOMATION
+    ) -> None:
+        self._automation = automation
         self._sources = sources
         self._reservations = reservations
 
@@ -62,6 +65,7 @@ class Views:
             seen=sources.seen(node),
             replan=lambda lead: self._plan_for(repair, node, pool, lead, now),
             tenants=sources.tenancy.of(node.name) if _waits_for_jobs(repair) else None,
+            automation=self._automation,
             provider_date=sources.provider_date(node),
             group=self._group(repair),
             claimed_by=self._claiming(repair, node),

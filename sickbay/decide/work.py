@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
+from sickbay.api import names
 from sickbay.api.core import Node
 from sickbay.api.fault_type import FaultType
 from sickbay.api.node_repair import Attempt, Current, NodeRepair, NodeRepairStatus, Plan, PlanStep, Report, StepStatus
@@ -58,6 +59,8 @@ class View:
     """Since when each active fault has been seen without a break, by our own clock."""
     replan: Callable[[Active], Plan | None] = lambda _: None
     """The plan for another leading fault under the rules of now; None when no rule matches it."""
+    automation: tuple[str, ...] = names.AUTOMATION
+    """User names, as patterns, whose hand on our mark is no person's."""
     tenants: Tenants | None = None
     """The jobs on the node, for an urgency that waits for them; None while they are not known."""
     provider_date: datetime | None = None

@@ -161,7 +161,7 @@ class ExecuteController:
 
     def _add(self, repair: NodeRepair) -> None:
         """Releases first."""
-        if guard.in_work(repair):
+        if guard.in_work(repair) or guard.to_restore(repair):
             releasing = repair.status.current.step == Step.UNQUARANTINE
             self._queue.add(repair.metadata.name, priority=1 if releasing else 0)
 
@@ -192,9 +192,13 @@ class ExecuteController:
 
     async def _reconcile(self, name: str) -> float | None:
         repair = self._tools.repairs.get(name)
-        if repair is None or self._shift is None or not guard.in_work(repair) or _settled(repair):
+        if repair is None or self._shift is None:
             return None
         try:
+            if guard.to_restore(repair):
+                return await self._shift.restore(repair)
+            if not guard.in_work(repair) or _settled(repair):
+                return None
             return await self._shift.carry_on(repair)
         except NotLeading:
             return None
@@ -217,7 +221,15 @@ def _asks(repair: NodeRepair) -> tuple[object, ...]:
     """What the record asks for; a report of our own changes nothing in it."""
     current = repair.status.current
     proven = [fault.cleared_at for fault in repair.spec.faults] if current.step == Step.VALIDATE else []
-    what = current.step, current.stage, current.attempt, current.waits_for, repair.status.phase, guard.in_work(repair)
+    what = (
+        current.step,
+        current.stage,
+        current.attempt,
+        current.waits_for,
+        repair.status.phase,
+        guard.in_work(repair),
+        guard.to_restore(repair),
+    )
     return *what, repair.spec.plan.generation, proven
 
 

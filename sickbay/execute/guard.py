@@ -44,6 +44,12 @@ def in_work(repair: NodeRepair) -> bool:
     return bool(current.step) and repair.status.step(current.step).state == StepState.RUNNING
 
 
+def to_restore(repair: NodeRepair) -> bool:
+    """True when decide asks for our mark to be put back."""
+    known = repair.status.restored
+    return known is not None and not known.done and not repair.ended and repair.status.phase != Phase.CANCELLING
+
+
 def releasing(repair: NodeRepair) -> bool:
     """On the way back into service, or being rolled back."""
     return repair.status.current.step in RELEASES or repair.status.phase == Phase.CANCELLING
@@ -98,6 +104,14 @@ def check_holds(found: Iterable[Hold], repair: NodeRepair, node: Node, pools: li
     faults = [fault.type for fault in repair.spec.faults]
     hold = holds.strictest(found, node, pools, faults, now)
     if hold is not None and _stops(holds.known_level(hold), repair):
+        raise Stopped(f"Hold {hold.metadata.name}: {hold.spec.reason}", WaitsFor.HOLD, HOLD_AGAIN)
+
+
+def check_frozen(found: Iterable[Hold], repair: NodeRepair, node: Node, pools: list[str], now: datetime) -> None:
+    """Raise Stopped when a Hold of level EveryAct keeps everything as it is."""
+    faults = [fault.type for fault in repair.spec.faults]
+    hold = holds.strictest(found, node, pools, faults, now)
+    if hold is not None and holds.known_level(hold) == HoldLevel.EVERY_ACT:
         raise Stopped(f"Hold {hold.metadata.name}: {hold.spec.reason}", WaitsFor.HOLD, HOLD_AGAIN)
 
 

@@ -12,6 +12,7 @@ from sickbay.api import markers, names
 from sickbay.api.core import Node, Taint
 from sickbay.api.node_repair import NodeRepair, Prior, PriorCondition, RepairTaint
 from sickbay.api.nodemarks import QuarantineMark, read_inquiry, read_mark
+from sickbay.api.words import Step
 from sickbay.kube.nodes import Op, annotation_ops, label_ops, taint_ops, unschedulable_ops
 
 KEEP_AWAY = (names.SCALE_DOWN_DISABLED, names.DO_NOT_DISRUPT)
@@ -35,6 +36,22 @@ def set_ops(node: Node, repair: NodeRepair, taint: str, at: str) -> tuple[list[O
     ours = [Taint(key=names.QUARANTINE, value=taint, effect=EFFECT)] if taint and not stands else []
     ops = annotation_ops(node, annotations) + unschedulable_ops(node, True) + taint_ops(node, add=ours)
     return ops, prior
+
+
+def restore_ops(node: Node, repair: NodeRepair, at: str) -> list[Op]:
+    """Operations that put our mark back as it was; what stood there before us is known from the record."""
+    planned = repair.spec.plan.step(Step.QUARANTINE)
+    ops, prior = set_ops(node, repair, planned.taint if planned is not None else "", at)
+    mark = QuarantineMark(
+        repair=repair.metadata.name,
+        uid=repair.metadata.uid,
+        node_uid=node.uid,
+        at=at,
+        prior=repair.status.prior or prior,
+    )
+    again = {names.QUARANTINE: msgspec.json.encode(mark).decode(), names.CHANGED_BY: None}
+    others = [op for op in ops if not op["path"].startswith("/metadata/annotations")]
+    return annotation_ops(node, {**again, **dict.fromkeys(KEEP_AWAY, "true")}) + others
 
 
 def _prior(node: Node) -> Prior:

@@ -92,6 +92,20 @@ class Permits:
         self._given[repair.metadata.uid] = permit
         return permit
 
+    async def ask_to_restore(self, known: NodeRepair) -> tuple[NodeRepair, Node]:
+        """Record and node, for putting our mark back. Raises Superseded, Stopped or ApiError."""
+        self._check()
+        fresh, node, holds = await _together(
+            self._patient(lambda: self._client.get(kinds.NODE_REPAIR, known.metadata.name)),
+            self._patient(lambda: self._node(known)),
+            self._holds(),
+        )
+        if not guard.to_restore(fresh):
+            raise Superseded("the record has moved on")
+        guard.check_frozen(holds, fresh, node, self._known.pools(fresh, node), self._clock.now())
+        self._check()
+        return fresh, node
+
     def forget(self, uid: str) -> None:
         """Something has changed: the next act of this repair is judged anew."""
         self._given.pop(uid, None)

@@ -19,7 +19,7 @@ from sickbay.api.hooks import FINAL
 from sickbay.api.node_repair import NodeRepair, RepairNode
 from sickbay.api.repair_pool import RepairPool
 from sickbay.api.words import Step, StepState
-from sickbay.clock import Clock
+from sickbay.clock import Clock, rfc3339
 from sickbay.execute import guard, lifecycle
 from sickbay.execute.act import Repair
 from sickbay.execute.attempt import is_current, is_final
@@ -29,6 +29,7 @@ from sickbay.execute.drain import Drain
 from sickbay.execute.governor import Governor
 from sickbay.execute.hooks.call import Caller
 from sickbay.execute.hooks.runner import Hooks, Outside
+from sickbay.execute.marks import restore_ops
 from sickbay.execute.offers import Recoveries
 from sickbay.execute.owners import Owners
 from sickbay.execute.pace import Pace
@@ -45,6 +46,7 @@ from sickbay.kube.events import NORMAL, WARNING, EventRecorder
 from sickbay.kube.informer import Informer
 from sickbay.kube.leadership import Leadership
 from sickbay.kube.nodelease import NodeLease
+from sickbay.kube.nodes import patch_node
 
 log = structlog.get_logger(__name__)
 
@@ -125,6 +127,19 @@ class Shift:
         except errors.ApiError:
             self._permits.forget(repair.metadata.uid)  # it may be wrong by now
             raise
+        return None
+
+    async def restore(self, repair: NodeRepair) -> float | None:
+        """Put our mark back, where decide asks for it. Raises ApiError and NotLeading."""
+        try:
+            repair, node = await self._permits.ask_to_restore(repair)
+        except guard.Superseded:
+            return None
+        except guard.Stopped as stopped:
+            return stopped.again
+        self._check()
+        ops = restore_ops(node, repair, rfc3339(self._tools.clock.now()))
+        self._tools.nodes.observe_write(await patch_node(self._tools.client, node, ops))
         return None
 
     async def _look(self, repair: NodeRepair, node: Node) -> float | None:

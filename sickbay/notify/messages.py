@@ -67,6 +67,8 @@ def of_repair(repair: NodeRepair, now: datetime) -> Due:
     _needing(repair, now, due)
     _quarantined(repair, now, due)
     _ended(repair, now, due)
+    _restored(repair, now, due)
+    _hold_ends(repair, now, due)
     return due
 
 
@@ -156,6 +158,31 @@ def _ended(repair: NodeRepair, now: datetime, due: Due) -> None:
     more = {"warning": status.phase == Phase.FAILED, "at": status.ended_at or ""}
     title = f"repair ended: {status.outcome}"
     due.messages.append(_message(repair, "ended", MessageCategory.REPAIR_PROGRESS, title, status.message, **more))
+
+
+def _restored(repair: NodeRepair, now: datetime, due: Due) -> None:
+    """Known automation has taken our mark away: two systems work on one node."""
+    known = repair.status.restored
+    if known is None or not _recent(known.at, now):
+        return
+    text = (
+        f"{known.by} took Sickbay's mark off the node while it is under repair. It is put back, this once; the next "
+        "time it counts as a person's, and the repair ends. Keep one of the two off this node."
+    )
+    more = {"warning": True, "at": known.at or ""}
+    title = f"mark removed by {known.by}"
+    due.messages.append(_message(repair, "restored", MessageCategory.REPAIR_PROGRESS, title, text, **more))
+
+
+def _hold_ends(repair: NodeRepair, now: datetime, due: Due) -> None:
+    """What a person decided is over in an hour."""
+    said = repair.status.condition(names.CANCEL_HOLD_ENDS)
+    if said is None or said.status != "True" or not _recent(said.last_transition_time, now):
+        return
+    command = f"sickbay hold keep-{repair.spec.node.name} --node {repair.spec.node.name} --reason WHY"
+    more = {"warning": True, "at": said.last_transition_time or "", "command": command}
+    title = "a cancelled repair comes back in an hour"
+    due.messages.append(_message(repair, "hold-ends", MessageCategory.REPAIR_PROGRESS, title, said.message, **more))
 
 
 def of_infra_event(event: InfraEvent, now: datetime) -> Due:

@@ -62,6 +62,8 @@ class LimitInvariants:
         """We have just closed a node: every pool that binds it must have agreed."""
         if repair is None or self._was_out(node):
             return
+        if repair.status.restored is not None and repair.status.step(Step.QUARANTINE).state == StepState.DONE:
+            return  # what known automation had taken away is put back: the node was ours
         for pool in self._binding(node, repair):
             if not _holds(pool, repair, SlotKind.UNAVAILABLE):
                 self._breach(
