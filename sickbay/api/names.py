@@ -53,6 +53,12 @@ RESOLVE = f"{GROUP}/resolve"
 GROUP_ATTEMPT = "groupAttempt"
 """In the proof of a member's attempt that was done once for its group: the number of the original."""
 
+CLEAR = f"{GROUP}/clear"
+"""On a Node: JSON {condition type: {by, reason, at, since}}, a person's word that a condition is over. `since` is the
+lastTransitionTime of the condition that is meant. Convert follows it and takes it off."""
+CLEARED_BY_PERSON = "ClearedByPerson"
+"""Reason of a condition that a person has cleared."""
+
 # On pods.
 WAIT_FOR_COMPLETION = f"{GROUP}/wait-for-completion"
 CHECKPOINT_REQUEST = f"{GROUP}/checkpoint-request"

@@ -18,7 +18,8 @@ _LOOK, _STEER, _OFFLINE = "sickbay.cli.ops.look", "sickbay.cli.ops.steer", "sick
 COMMANDS = {
     **{name: (_LOOK, name) for name in ("explain", "history", "queue", "status")},
     **{
-        name: (_STEER, name) for name in ("approve", "deny", "hold", "release", "stop", "repair", "validate", "resolve")
+        name: (_STEER, name)
+        for name in ("approve", "deny", "hold", "release", "stop", "repair", "validate", "resolve", "clear")
     },
     "catalogue": ("sickbay.cli.ops.cataloguing", "catalogue_group"),
     "check": (_OFFLINE, "check"),

@@ -128,6 +128,12 @@ class AlertBook:
             self._firing[key] = {print_: Alert(print_, firing=True) for print_ in standing(node.condition(type_))}
         return self._firing[key]
 
+    def drop(self, node: Node, type_: str) -> None:
+        """A person says that it is over: what fires now is known, and only a new firing raises it again."""
+        for alert in self._of(node, type_).values():
+            self._ended[node.uid, type_, alert.fingerprint] = alert.starts or "~"
+        self._firing[node.uid, type_] = {}
+
     def forget(self, uid: str) -> None:
         for key in [key for key in self._firing if key[0] == uid]:
             del self._firing[key]

@@ -27,6 +27,8 @@ from sickbay.convert.kinds import CONDITIONS, HARMLESS, EventKind
 from sickbay.convert.vocabulary import RANK
 from sickbay.convert.wanted import Wanted
 
+ANSWERED = "Answered"
+"""Condition of an InfraEvent: True once a person has cleared what it caused."""
 SHOWN = 3
 """Events that one message names."""
 
@@ -65,6 +67,14 @@ def _one(type_: str, events: list[tuple[InfraEvent, EventKind]], node: Node, now
     return Wanted(type_, "False", reason, f"over: {_text([last])}")
 
 
+def answered(event: InfraEvent) -> bool:
+    """A person has said that nothing of the event is left, in the phase it is in."""
+    return any(
+        c.type == ANSWERED and c.status == "True" and (c.last_transition_time or "") >= (event.status.since or "")
+        for c in event.status.conditions
+    )
+
+
 def _weight(event: InfraEvent) -> int:
     phase = event.status.phase
     return RANK[InfraPhase(phase)] if phase in RANK else len(RANK)
@@ -73,6 +83,8 @@ def _weight(event: InfraEvent) -> int:
 def _status(event: InfraEvent, kind: EventKind, node: Node, now: datetime) -> str:
     """What one event says: True, False or Unknown."""
     status = event.status
+    if answered(event):
+        return "False"
     booted = _booted(node, status.phase_boot_id)
     if status.phase in (InfraPhase.COMPLETED, InfraPhase.AVOIDED, InfraPhase.CANCELLED):
         return "False"

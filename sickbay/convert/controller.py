@@ -15,12 +15,12 @@ import msgspec
 import structlog
 from prometheus_client import CollectorRegistry
 
-from sickbay.api import kinds
+from sickbay.api import kinds, names
 from sickbay.api.core import Event, Node, NodeCondition
 from sickbay.api.infra_event import InfraEvent
 from sickbay.api.node_repair import NodeRepair
 from sickbay.clock import Clock, Randomness, rfc3339
-from sickbay.convert import agents, announced, promoted
+from sickbay.convert import agents, announced, clearing, promoted
 from sickbay.convert.alerts import Alert, AlertBook, matching
 from sickbay.convert.asked import Asked, asked
 from sickbay.convert.combining import combined, orphans
@@ -30,6 +30,7 @@ from sickbay.convert.others import OtherObjects
 from sickbay.convert.polling import Events, EventSource, poll
 from sickbay.convert.silence import SILENT
 from sickbay.convert.sources import RESYNC, Sources
+from sickbay.convert.trace import Trace
 from sickbay.convert.wanted import Wanted, changes
 from sickbay.convert.watching import LOOK, AgentWatch
 from sickbay.kube import errors, nodes
@@ -156,8 +157,8 @@ class ConvertController:
         """
         self._elector.check()
         nodes_: dict[str, Node] = {}
-        for alert, one, names in matching(received, self._types.values()):
-            node = next((n for n in map(self._sources.nodes.get, names) if n is not None), None)
+        for alert, one, called in matching(received, self._types.values()):
+            node = next((n for n in map(self._sources.nodes.get, called) if n is not None), None)
             if node is not None:
                 self._alerts.take(node, one, alert)
                 nodes_[node.name] = node
@@ -226,10 +227,14 @@ class ConvertController:
     async def _say(self, node: Node) -> float | None:
         """Bring the conditions of a node up to date. Returns the seconds after which time may change them."""
         now = self._clock.now()
+        words = clearing.followed(node)
+        cleared = [await self._clear(node, type_, word) for type_, word in words.items()]
         promoted_, again = self._asked_for(node)
         wanted = announced.conditions(node, self._sources.infra.by_index("node", node.name), now)
-        changed = changes(node, [*wanted, *promoted_, *orphans(node, self._types)], rfc3339(now))
+        others = clearing.instead([*wanted, *promoted_, *orphans(node, self._types)], words)
+        changed = changes(node, [*others, *cleared], rfc3339(now))
         if not changed:
+            await self._take_off(node)
             return again
         self._elector.check()
         written = await nodes.set_conditions(self._client, node.name, changed, uid=node.uid)
@@ -260,6 +265,27 @@ class ConvertController:
         repairs = self._sources.repairs.by_index("node", node.name)
         return promoted.judge(one, node, events, repairs, self._heard, self._clock.monotonic())
 
+    async def _clear(self, node: Node, type_: str, word: clearing.Word) -> Wanted:
+        """Follow a person's word wherever something would raise the condition again."""
+        self._alerts.drop(node, type_)
+        infra = [e for e in self._sources.infra.by_index("node", node.name) if e.spec.node.uid == node.uid]
+        caused = [e for e in infra if (kind := announced.kind_of(e)) is not None and kind.condition == type_]
+        tail, one = "", self._types.get(type_)
+        if one is not None and one.events:
+            events = self._sources.events.by_index("node", node.name)
+            tail = str(Trace(promoted.last_evidence(one, node, events), node.boot_id))
+        said = clearing.wanted(type_, word, tail)
+        await self._events.answer([e for e in caused if not announced.answered(e)], said.message)
+        return said
+
+    async def _take_off(self, node: Node) -> None:
+        """Take people's words off the Node once they have been followed, or hold no more."""
+        if names.CLEAR not in node.annotations or clearing.followed(node):
+            return
+        self._elector.check()
+        written = await nodes.patch_node(self._client, node, nodes.annotation_ops(node, {names.CLEAR: None}))
+        self._sources.nodes.observe_write(written)
+
     def _tell(self, node: Node, condition: NodeCondition) -> None:
         before = node.condition(condition.type)
         if before is not None and before.status == condition.status:
@@ -272,4 +298,4 @@ class ConvertController:
 def _facts(node: Node) -> object:
     """What matters here of a Node; a heartbeat does not."""
     conditions = [(c.type, c.status, c.reason) for c in node.conditions]
-    return node.uid, node.boot_id, node.provider_id, conditions
+    return node.uid, node.boot_id, node.provider_id, conditions, node.annotations.get(names.CLEAR)

@@ -6,6 +6,7 @@ missing twice in a row. The counts of that are kept in memory: after a restart t
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
@@ -18,10 +19,13 @@ from prometheus_client import CollectorRegistry, Counter
 from sickbay.api import kinds
 from sickbay.api.core import Node
 from sickbay.api.infra_event import InfraEvent
+from sickbay.api.meta import Condition
+from sickbay.api.names import CLEARED_BY_PERSON
 from sickbay.api.objectnames import infra_event_name
 from sickbay.api.patches import merge_diff
-from sickbay.clock import Clock, parse_time
+from sickbay.clock import Clock, parse_time, rfc3339
 from sickbay.convert import identity
+from sickbay.convert.announced import ANSWERED
 from sickbay.convert.clouds import vocabulary
 from sickbay.convert.folding import fold, missing
 from sickbay.convert.notice import Notice
@@ -133,6 +137,17 @@ class Events:
             if ended and since and now - parse_time(since) > KEEP:
                 self.check()
                 await self.client.delete(kinds.INFRA_EVENT, event.metadata.name, uid=event.metadata.uid)
+
+    async def answer(self, events: Sequence[InfraEvent], message: str) -> None:
+        """Note on events that a person has cleared what they caused. Raises Conflict and other ApiErrors."""
+        for event in events:
+            after = copy.deepcopy(event)
+            made = Condition(
+                type=ANSWERED, status="True", reason=CLEARED_BY_PERSON, message=message[:1024],
+                last_transition_time=rfc3339(self.clock.now()),
+            )  # fmt: skip
+            after.status.conditions = [c for c in after.status.conditions if c.type != ANSWERED] + [made]
+            await self._write(event, after)
 
     async def _write(self, before: InfraEvent | None, after: InfraEvent) -> None:
         """Bring the object to `after`. Raises Conflict where somebody was faster: the next look sees theirs."""

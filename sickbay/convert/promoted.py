@@ -74,6 +74,13 @@ class Judged:
     again: float | None = None
 
 
+def last_evidence(one: Asked, node: Node, events: Sequence[Event]) -> datetime | None:
+    """The latest of what Events ever said, that which the condition names included."""
+    times = [t for test in one.events for t in evidence(events, test, node, None, None)]
+    before = trace.read(node.condition(one.condition)).last
+    return max([*times, *([before] if before is not None else [])], default=None)
+
+
 def judge(
     one: Asked, node: Node, events: Sequence[Event], repairs: Iterable[NodeRepair], memory: Memory, at: float
 ) -> Judged:
@@ -98,8 +105,7 @@ def _standing(
     memory: Memory, at: float,
 ) -> Judged:  # fmt: skip
     before = trace.read(old)
-    times = [t for test in one.events for t in evidence(events, test, node, None, None)]
-    last = max([*times, *([before.last] if before.last is not None else [])], default=None)
+    last = last_evidence(one, node, events)
     ear = memory.listen(node, one.condition, last, at)
     why, again = _over(one, node, old, before, last, ear, repairs, at)
     if why:

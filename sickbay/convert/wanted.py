@@ -30,7 +30,8 @@ def changes(node: Node, wanted: Iterable[Wanted], now: str) -> list[NodeConditio
     found = []
     for each in wanted:
         old = node.condition(each.type)
-        if each.status == "False" and (old is None or old.status == "False"):
+        ended = each.status == "False" or each.type.endswith("Ready")
+        if ended and (old is None or old.status == each.status):
             continue
         made = nodes.condition(node, each.type, each.status, each.reason, each.message[:MESSAGE_MAX], now)
         if made is not None:

@@ -141,6 +141,8 @@ def evidence(
         return Evidence.CLEAR if stale and sees(node) else Evidence.PRESENT
     if gone_since is None or hidden(fault, node):
         return Evidence.UNPROVEN
+    if _cleared_by_person(fault, node):
+        return Evidence.CLEAR
     if clears_by == "condition":
         return _proven(now - gone_since >= parse_duration(fault.spec.for_ or "0s"))
     if blind(node):
@@ -155,6 +157,12 @@ def _heard_out(fault: FaultType, node: Node) -> bool:
     """Whoever counts the evidence has waited for the soak already."""
     condition = node.condition(names.condition_type(fault.metadata.name))
     return condition is not None and condition.status == "False" and condition.reason == names.HEARD_OUT
+
+
+def _cleared_by_person(fault: FaultType, node: Node) -> bool:
+    read = (node.condition(m.condition.type) for m in fault.spec.match or () if m.condition is not None)
+    found = [c for c in (*read, node.condition(names.condition_type(fault.metadata.name))) if c is not None]
+    return any(condition.reason == names.CLEARED_BY_PERSON for condition in found)
 
 
 def _answered(fault: FaultType, rebooted: bool, last_seen: datetime | None, proofs: Proofs) -> bool:

@@ -46,7 +46,7 @@ from sickbay.sim.world import World
 
 WAITS = (Phase.WAITING_APPROVAL, Phase.WAITING_SLOT, Phase.WAITING_JOB, Phase.RUNNING, Phase.PARKED, Phase.NEEDS_HUMAN)
 KUBERNETES = ("system:node:", "system:serviceaccount:kube-system:", "system:kube-")
-OWN_KEYS = (names.QUARANTINE, names.INQUIRY, names.ISOLATE, names.CHANGED_BY)
+OWN_KEYS = (names.QUARANTINE, names.INQUIRY, names.ISOLATE, names.CHANGED_BY, names.CLEAR)
 FINDINGS = (names.DEVICES,)
 """The agent's own report, which follows the faults and not the repair."""
 SHARED_KEYS = (names.SCALE_DOWN_DISABLED, names.DO_NOT_DISRUPT)

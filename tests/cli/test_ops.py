@@ -143,6 +143,19 @@ async def test_a_resolution_is_a_word_on_the_record(cluster: Cluster) -> None:
     assert (word["outcome"], word["reason"]) == ("Repaired", "card replaced")
 
 
+@pytest.mark.case("P032")
+async def test_a_condition_is_cleared_by_a_word_that_names_who_why_and_which(cluster: Cluster) -> None:
+    since = "2027-03-01T08:00:00Z"
+    cluster.node(
+        "n1", conditions=[{"type": "AcmeFan", "status": "True", "reason": "Fan3", "lastTransitionTime": since}]
+    )
+    answer = await cluster.run("clear", "n1", "AcmeFan", "--reason", "fan replaced")
+    assert answer.code == 0, answer.err
+    word = json.loads(cluster.store.get("nodes", "n1")["metadata"]["annotations"][names.CLEAR])["AcmeFan"]
+    assert (word["reason"], word["since"]) == ("fan replaced", since)
+    assert word["by"]
+
+
 async def test_status_and_history_show_what_is_there(cluster: Cluster) -> None:
     rule(cluster)
     waiting(cluster, cluster.node("n1"))
@@ -161,6 +174,8 @@ async def test_status_and_history_show_what_is_there(cluster: Cluster) -> None:
         pytest.param(["hold", "x", "--node", "n", "--for", "soon", "--reason", "y"], 2, "not a duration", id="a time"),
         pytest.param(["repair", "n1", "--remedy", "Pray", "--reason", "y"], 2, "'Pray' is not one of", id="a remedy"),
         pytest.param(["resolve", "n1", "--outcome", "Repaired"], 1, "no repair of n1 on record", id="no record"),
+        pytest.param(["clear", "ghost", "X", "--reason", "y"], 1, 'nodes "ghost" not found', id="no node to clear"),
+        pytest.param(["clear", "n1", "X"], 2, "Missing option '--reason'", id="no reason"),
         pytest.param(["nonsense"], 2, "No such command", id="no such command"),
     ],
 )

@@ -1,4 +1,4 @@
-"""Commands that steer: approve, deny, hold, release, stop, repair, validate, resolve.
+"""Commands that steer: approve, deny, hold, release, stop, repair, validate, resolve, clear.
 
 Each writes what a person would write with kubectl, under the person's own identity; nothing is decided here.
 """
@@ -21,7 +21,9 @@ from sickbay.cli.ops.answering import Answer, answer
 from sickbay.cli.ops.cluster import connection
 from sickbay.cli.ops.view import ClusterView
 from sickbay.clock import Randomness, SystemClock, rfc3339
+from sickbay.convert import clearing
 from sickbay.decide.resolve import GO_ON
+from sickbay.kube import errors, nodes
 from sickbay.kube.client import Client
 
 RESOLUTIONS = (Outcome.REPAIRED, Outcome.CANCELLED_BY_PERSON, Outcome.LEFT_QUARANTINED, GO_ON)
@@ -205,6 +207,45 @@ def resolve(node: str, outcome: str, reason: str, call: Callable[..., Any]) -> N
         return await _resolve(client, found, outcome, reason)
 
     click.echo(call(work))
+
+
+@click.command()
+@click.argument("node")
+@click.argument("condition")
+@click.option("--reason", required=True, help="Why, for the record.")
+@connection
+def clear(node: str, condition: str, reason: str, call: Callable[..., Any]) -> None:
+    """Say that CONDITION of NODE is over, where the detector that wrote it never takes it back.
+
+    Your name and the reason stay in the condition and in an Event. The node is validated before it returns.
+
+    Example: sickbay clear gpu-node-17 FrequentContainerdRestart --reason "runtime fixed"
+    """
+    click.echo(call(lambda client: _clear(client, node, condition, reason)))
+
+
+async def _clear(client: Client, name: str, type_: str, reason: str) -> str:
+    node = await client.get(kinds.NODE, name)
+    why_not = clearing.refusal(node, type_)
+    if why_not:
+        raise click.ClickException(f"not cleared: {why_not}")
+    condition = node.condition(type_)
+    word = clearing.Word(
+        by=await _who(client), reason=reason, at=rfc3339(SystemClock().now()),
+        since=(condition.last_transition_time or "") if condition is not None else "",
+    )  # fmt: skip
+    value = msgspec.json.encode({**clearing.read(node), type_: word}).decode()
+    await nodes.patch_node(client, node, nodes.annotation_ops(node, {names.CLEAR: value}))
+    return f"{type_} of {name} will be cleared; see it with: kubectl describe node {name}"
+
+
+async def _who(client: Client) -> str:
+    """Who we are to the API server; "" where it does not say."""
+    try:
+        review = await client.create(kinds.SELF_SUBJECT_REVIEW, {})
+    except errors.ApiError:
+        return ""
+    return str(((review.get("status") or {}).get("userInfo") or {}).get("username") or "")
 
 
 async def _resolve(client: Client, found: NodeRepair, outcome: str, reason: str) -> str:
