@@ -9,7 +9,7 @@ import msgspec
 from sickbay.api.base import Nullable, Part, Rule, says
 from sickbay.api.fields import Line, Name, Text, Time, Uid
 from sickbay.api.meta import Object
-from sickbay.api.words import Action, TaskPhase
+from sickbay.api.words import DIAGNOSE, Action, TaskPhase
 
 
 class TaskNode(Part):
@@ -30,7 +30,7 @@ class NodeTaskSpec(Part):
     node: Annotated[Nullable[TaskNode], says("For which boot of which node", required=True)] = msgspec.field(
         default_factory=TaskNode
     )
-    action: Annotated[str, says("What to do", required=True, enum=Action)] = ""
+    action: Annotated[str, says("What to do", required=True, enum=[*Action, DIAGNOSE])] = ""
     args: Annotated[Nullable[dict[str, Line]], says("What the action needs to know", maxProperties=16)] = {}
     key: Annotated[Line, says("Idempotency key: <repair UID>/<step>/<attempt>", required=True, minLength=1)] = ""
     expires: Annotated[Time | None, says("Not begun after this moment", required=True)] = None

@@ -143,6 +143,10 @@ class Action(StrEnum):
     NONE = "None"
 
 
+DIAGNOSE = "Diagnose"
+"""What a NodeTask may ask for beside the remedies: active diagnostics. It is no remedy."""
+
+
 class HoldLevel(StrEnum):
     NEW_REPAIRS = "NewRepairs"
     NEXT_STEP = "NextStep"

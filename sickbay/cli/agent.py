@@ -18,6 +18,7 @@ from sickbay.detect.agent import Agent, AgentOptions
 from sickbay.detect.linux import HostOptions
 from sickbay.kube.client import Client
 from sickbay.kube.metrics import KubeMetrics
+from sickbay.providers.agent.diagnosing import Check, parse_check
 from sickbay.providers.agent.runner import ALLOWED
 
 
@@ -55,11 +56,16 @@ class AgentConfig:
     "--allow", "allowed", type=click.Choice(ALLOWED), multiple=True, help="Carry out only these acts; default: all."
 )
 @click.option("--no-acts", is_flag=True, help="Carry out no acts at all.")
+@click.option(
+    "--diagnostic", "diagnostics", multiple=True, metavar="NAME=COMMAND",
+    help="Active diagnostics: level (1, 2, 3) or name, and the command. Exit code 0: pass; 1: fail; else unknown.",
+)  # fmt: skip
 @click.option("--listen", default="127.0.0.1:8081", show_default=True, help="Address of /healthz, /readyz, /metrics.")
 @click.option("--log-level", type=click.Choice(list(LEVELS)), default="info", show_default=True)
 def agent(
     node: str, kubeconfig: str, context: str, state: Path, kmsg: str, logs: tuple[Path, ...], stdin: bool, gpus: bool,
-    services: bool, host_namespaces: bool, allowed: tuple[str, ...], no_acts: bool, listen: str, log_level: str,
+    services: bool, host_namespaces: bool, allowed: tuple[str, ...], no_acts: bool, diagnostics: tuple[str, ...],
+    listen: str, log_level: str,
 ) -> None:  # fmt: skip
     """Report what is wrong with this node, and carry out the tasks that are made for it.
 
@@ -68,11 +74,18 @@ def agent(
     if no_acts and allowed:
         raise click.UsageError("--no-acts and --allow exclude each other")
     configure_logs(log_level)
-    host = HostOptions(state, kmsg, logs, stdin, gpus, services, host_namespaces)
+    host = HostOptions(state, kmsg, logs, stdin, gpus, services, host_namespaces, _checks(diagnostics))
     acts = () if no_acts else allowed or ALLOWED
     run_until_signal(
         run_agent(AgentConfig(node or socket.gethostname(), host, acts, kubeconfig, context, listen))
     )  # fmt: skip
+
+
+def _checks(texts: tuple[str, ...]) -> dict[str, Check]:
+    try:
+        return dict(parse_check(text) for text in texts)
+    except ValueError as error:
+        raise click.UsageError(str(error)) from None
 
 
 async def run_agent(config: AgentConfig) -> None:

@@ -37,6 +37,8 @@ def watch(work: Work) -> None:
         return _done(work)
     if report is not None and report.state == ReportState.UNKNOWN and step == Step.REPAIR:
         return _unknown(work, report.message)
+    if report is not None and report.state == ReportState.UNKNOWN and step == Step.VALIDATE:
+        return _unconfirmed(work, report.message)
     if report is not None and report.state in (ReportState.FAILED, ReportState.UNKNOWN):
         return _failed(work, report.message or f"{step} failed")
     if _kept_from_acting(work):
@@ -204,6 +206,16 @@ def _unknown(work: Work, message: str) -> None:
     work.note(names.step_reason(work.current.step, StepState.FAILED), message, warning=True)
     withdraw(work)
     gate.go_to(work, Step.VALIDATE, message)
+
+
+def _unconfirmed(work: Work, message: str) -> None:
+    """The checks of Validate have found nothing, good or bad: no reason for a stronger act, and none to return."""
+    state = work.state(Step.VALIDATE)
+    work.close_attempt(ReportState.UNKNOWN)
+    state.state, state.finished = StepState.FAILED, rfc3339(work.now)
+    work.note(names.step_reason(Step.VALIDATE, StepState.FAILED), message, warning=True)
+    withdraw(work)
+    gate.needs_people(work, Needs.VALIDATION_FAILED, message)
 
 
 def _late(work: Work) -> None:

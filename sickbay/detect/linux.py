@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from sickbay.clock import Clock
@@ -14,6 +14,7 @@ from sickbay.detect.saved import FileStore
 from sickbay.detect.source import Source
 from sickbay.detect.systemd import SystemdProbe
 from sickbay.detect.tail import FileSource, StdinSource
+from sickbay.providers.agent.diagnosing import DEFAULT_CHECKS, Check
 from sickbay.providers.agent.journal import FileJournal
 from sickbay.providers.agent.linux import LinuxHost
 
@@ -35,6 +36,8 @@ class HostOptions:
     services: bool = True
     in_container: bool = False
     """True where the host's commands are reached through the namespaces of its process 1."""
+    checks: Mapping[str, Check] = field(default_factory=dict)
+    """Active diagnostics by level (`1`, `2`, `3`) or name, beside or in place of the defaults."""
 
 
 def parts(options: HostOptions, clock: Clock) -> Parts:
@@ -43,7 +46,7 @@ def parts(options: HostOptions, clock: Clock) -> Parts:
     sources += [FileSource(path, clock) for path in options.logs]
     sources += [StdinSource()] if options.stdin else []
     return Parts(
-        host=LinuxHost(in_container=options.in_container),
+        host=LinuxHost(in_container=options.in_container, checks={**DEFAULT_CHECKS, **options.checks}),
         journal=FileJournal(options.state / "tasks.json"),
         store=FileStore(options.state / "agent.json"),
         sources=sources,

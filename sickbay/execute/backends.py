@@ -15,13 +15,14 @@ from dataclasses import dataclass
 from sickbay.api.core import Node
 from sickbay.api.names import DETECTION_BLIND
 from sickbay.api.node_repair import NodeRepair
+from sickbay.api.words import DIAGNOSE
 from sickbay.providers.base import Act, Ambiguous, Observation, Provider, Transient, Withdraws
 
 CALL_SECONDS = 60.0
 """Longest call. Cloud APIs answer within seconds; their own clients give up after 60 s (botocore's read timeout)."""
 
 AGENT = "agent"
-IN_NODE = ("RestartService", "RestartDevicePlugin", "ResetGPU", "ResetFabric", "SetDeviceConfig")
+IN_NODE = ("RestartService", "RestartDevicePlugin", "ResetGPU", "ResetFabric", "SetDeviceConfig", DIAGNOSE)
 """Acts inside a running node."""
 
 

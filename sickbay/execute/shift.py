@@ -99,7 +99,7 @@ class Shift:
             Step.QUARANTINE: Quarantine(client, observe),
             Step.DRAIN: self._drain,
             Step.REPAIR: self._repair,
-            Step.VALIDATE: Validate(client),
+            Step.VALIDATE: Validate(client, tools.backends),
             Step.UNQUARANTINE: Release(client, observe, self._owners, tools.backends),
         }
         self._sweep = Sweep(client, clock, tools.nodes, tools.repairs, self._pools_of, self._check, self._tell)

@@ -2,6 +2,7 @@
 
 Every check that does not pass is named. The moment since which all pass stands in the report, so that a restart of the
 controller does not begin the soak anew; one failed look does, and so does a fault that came back between two looks.
+Where the plan asks for active diagnostics they run meanwhile, and must have passed too (`diagnostics`).
 
 The shortest soak (1 minute) is longer than the 50 seconds after which Kubernetes takes a silent kubelet for lost, so a
 node that is Ready all through it has a kubelet that was heard of meanwhile.
@@ -19,6 +20,8 @@ from sickbay.api.quantity import parse
 from sickbay.api.words import ReportState, Step, StepState
 from sickbay.clock import parse_time, rfc3339
 from sickbay.execute.accelerators import is_accelerator
+from sickbay.execute.backends import Backends
+from sickbay.execute.diagnostics import Diagnostics
 from sickbay.execute.progress import Look, Progress, done, failed
 from sickbay.execute.proof import BOOT_BEFORE, BOOT_ID, NEW_BOOT
 from sickbay.kube.client import Client
@@ -30,8 +33,9 @@ DEFAULT_SOAK = "5m"
 
 
 class Validate:
-    def __init__(self, client: Client) -> None:
+    def __init__(self, client: Client, backends: Backends) -> None:
         self._client = client
+        self._diagnostics = Diagnostics(backends)
 
     async def look(self, look: Look) -> Progress:
         wrong = node_problems(look.node, look.repair) + await self._pods(look.node)
@@ -40,10 +44,18 @@ class Validate:
             if look.late:
                 return failed(f"not well: {text}")
             return Progress(ReportState.IN_PROGRESS, f"not well yet: {text}", {WELL_SINCE: ""}, again=LOOK)
+        found = await self._diagnostics.look(look)
+        if found.failed:
+            return failed(f"not well: {found.text}", found.facts)
+        if found.given_up:
+            return Progress(ReportState.UNKNOWN, f"not confirmed: {found.text}", found.facts)
         since = _well_since(look)
+        if not found.passed:
+            facts = {WELL_SINCE: rfc3339(since), **found.facts}
+            return Progress(ReportState.IN_PROGRESS, f"not confirmed yet: {found.text}", facts, again=LOOK)
         soak = parse_duration(look.current.args.get("soak") or DEFAULT_SOAK)
         rest = soak - (look.now - since)
-        facts = {WELL_SINCE: rfc3339(since)}
+        facts = {WELL_SINCE: rfc3339(since), **found.facts}
         if rest <= timedelta(0):
             return done(f"well for {format_duration(soak)}", {**facts, BOOT_ID: look.node.boot_id})
         text = f"all checks pass since {rfc3339(since)}; the soak lasts {format_duration(soak)}"

@@ -11,13 +11,13 @@ from datetime import timedelta
 
 from sickbay.api import kinds, names
 from sickbay.api.objectnames import task_name
-from sickbay.api.words import TaskPhase
+from sickbay.api.words import DIAGNOSE, TaskPhase
 from sickbay.clock import Clock, rfc3339
 from sickbay.kube import errors
 from sickbay.kube.client import Client
 from sickbay.providers.base import Act, ActState, Ambiguous, Observation, Permanent, Transient
 
-SUPPORTED = frozenset({"RestartService", "RestartDevicePlugin", "ResetGPU", "RebootNode"})
+SUPPORTED = frozenset({"RestartService", "RestartDevicePlugin", "ResetGPU", "RebootNode", DIAGNOSE})
 
 STATES = {
     TaskPhase.PENDING: ActState.RUNNING,
@@ -67,7 +67,8 @@ class AgentTasks:
         status = task.status
         state = STATES.get(TaskPhase(status.phase)) if status.phase in list(TaskPhase) else None
         message = status.message or f"the agent's task is {status.phase}"
-        return Observation(state or ActState.UNKNOWN, message, dict(status.proof))
+        begun = status.phase not in (TaskPhase.PENDING, TaskPhase.ACCEPTED)
+        return Observation(state or ActState.UNKNOWN, message, dict(status.proof), begun)
 
     async def withdraw(self, act: Act) -> None:
         """Delete the task while no agent has begun it; the version read says so at the moment of the delete."""

@@ -75,6 +75,8 @@ class Observation:
     state: ActState
     message: str = ""
     proof: dict[str, str] = field(default_factory=dict)
+    begun: bool = True
+    """False: accepted, and nobody has taken it up yet."""
 
 
 class Provider(Protocol):

@@ -158,7 +158,7 @@ class Cloud:
         operation = self._operations[act.key] = _Operation(ActState.RUNNING)
         if lie:
             operation.state = ActState.DONE
-        elif self._randomness.chance(self.behaviour(act.target.name).fail):
+        elif call != "diagnose" and self._randomness.chance(self.behaviour(act.target.name).fail):
             operation.state, operation.message = ActState.FAILED, f"{call} of {act.target.name} failed"
         else:
             _Performance(self, machine, operation, act).begin(call)
@@ -175,6 +175,9 @@ class _Performance:
         self._cloud, self._machine, self._operation, self._act = cloud, machine, operation, act
 
     def begin(self, call: str) -> None:
+        if call == "diagnose":
+            asyncio.get_running_loop().call_later(DURATIONS[call], self._diagnoses)
+            return
         if call in ("reboot", "powerCycle", "reprovision"):
             self._boots()
             return
@@ -199,6 +202,24 @@ class _Performance:
     def _done(self) -> None:
         self._operation.state = ActState.DONE
         self._operation.proof = {"bootID": self._machine.boot_id}
+
+    def _diagnoses(self) -> None:
+        """Up to the level asked for; one that hangs is never heard of again."""
+        args = self._act.args
+        checks = [
+            *map(str, range(1, int(args.get("level", "0")) + 1)),
+            *filter(None, args.get("checks", "").split(",")),
+        ]
+        for check in checks:
+            found = self._machine.diagnosis(check)
+            if found.result == "hang":
+                return
+            if found.result != "pass":
+                self._operation.message = found.message or f"diagnostics {check}: {found.result}"
+                self._operation.proof = {"result": found.result}
+                self._operation.state = ActState.FAILED if found.result == "error" else ActState.DONE
+                return
+        self._operation.state, self._operation.proof = ActState.DONE, {"result": "pass"}
 
     def _boots(self) -> None:
         machine, before = self._machine, self._machine.boot_id

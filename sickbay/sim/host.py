@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from sickbay.api.words import TaskPhase
 from sickbay.clock import Clock
-from sickbay.providers.agent.host import HostError, Proof
+from sickbay.providers.agent.host import Finding, HostError, Proof
 from sickbay.providers.agent.journal import Entry
 from sickbay.sim.cloud import DURATIONS, Cloud
 from sickbay.sim.hand import NODES, PODS, TASKS
@@ -16,6 +16,9 @@ from sickbay.sim.machine import Machine
 from sickbay.sim.parts.kubelet import GPU
 from sickbay.sim.parts.scheduling.picture import requests_of
 from sickbay.sim.stage import Stage
+
+HANG_SECONDS = 1200.0
+"""After which the agent ends a test that does not end by itself (level 2 of the real one)."""
 
 
 class HollowHost:
@@ -63,6 +66,29 @@ class HollowHost:
         if does:
             self._machine.reset_gpu(card.index)
         return {device: "reset"}
+
+    async def gpu_users(self) -> list[str]:
+        return await self.holders("")
+
+    async def diagnose(self, check: str) -> Finding:
+        if not self._answers("diagnose"):
+            raise HostError("it ended without a result")
+        found = self._machine.diagnosis(check)
+        await self._clock.sleep(DURATIONS["diagnose"])
+        if found.result == "hang":
+            await self._clock.sleep(HANG_SECONDS)
+            raise HostError(f"diagnostics {check}: no end after {HANG_SECONDS:g} s")
+        if found.result == "error":
+            raise HostError(f"diagnostics {check}: {found.message or 'the check itself broke'}")
+        return Finding(found.result == "pass", found.message or f"diagnostics {check}: {found.result}")
+
+    def _answers(self, call: str) -> bool:
+        """Note a call that destroys nothing; False when it is to be claimed and not done."""
+        line = self._cloud.behaviour(self._machine.name).answer(call)
+        self._stage.journal.call(call, line.answer, self._machine.name, self._key())
+        if line.answer not in ("ok", "liesDone", "acceptThenTimeout"):
+            raise HostError(line.message or f"{call} failed")
+        return line.answer != "liesDone"
 
     def _allowed(self, call: str, kind: str, target: str = "") -> bool:
         """Note the act; False when it is to be claimed and not done. Raises HostError where the script has it fail."""

@@ -118,6 +118,12 @@ class Machine:
             raise LookupError(f"{self.name} has GPUs 0 to {len(self.gpus) - 1}, not {index}")
         return self.gpus[index]
 
+    def diagnosis(self, check: str) -> Diagnostic:
+        """What a level of active diagnostics finds, as text; of checks by other names it has none."""
+        if not check.isdecimal():
+            return Diagnostic("error", f"no check named {check!r} is configured")
+        return self.diagnostics.get(int(check), Diagnostic())
+
     # --- what happens to it
 
     def print_kernel(self, text: str) -> None:

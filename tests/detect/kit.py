@@ -20,7 +20,7 @@ from sickbay.detect.judge import Trust
 from sickbay.detect.saved import MemoryStore
 from sickbay.detect.source import Batch, SourceError
 from sickbay.detect.units import Service
-from sickbay.providers.agent.host import HostError, Proof
+from sickbay.providers.agent.host import Finding, HostError, Proof
 from sickbay.providers.agent.journal import Entry
 from tests.kube.served import Cut, Server
 
@@ -119,6 +119,8 @@ class Host:
         self.acts: list[str] = []
         self.users: list[str] = []
         self.fails = ""
+        self.sick = ""
+        """The diagnostics that fail."""
 
     def boot_id(self) -> str:
         return self.boot
@@ -140,6 +142,13 @@ class Host:
     async def reset_gpu(self, device: str) -> Proof:
         self._act(f"reset {device}")
         return {device: "reset"}
+
+    async def gpu_users(self) -> list[str]:
+        return self.users
+
+    async def diagnose(self, check: str) -> Finding:
+        self._act(f"diagnose {check}")
+        return Finding(check != self.sick, f"diagnostics {check}: what was found")
 
     def _act(self, what: str) -> None:
         if self.fails:

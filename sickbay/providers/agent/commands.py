@@ -21,6 +21,16 @@ _REAP = 5.0
 
 async def run(command: Sequence[str], seconds: float = COMMAND_SECONDS, prefix: Sequence[str] = ()) -> str:
     """Run a command and return what it printed. Raises HostError that names it."""
+    code, text = await outcome(command, seconds, prefix)
+    if code != 0:
+        raise HostError(f"{' '.join(command)}: exit code {code}: {text.strip()[-300:]}")
+    return text[-OUTPUT:]
+
+
+async def outcome(
+    command: Sequence[str], seconds: float = COMMAND_SECONDS, prefix: Sequence[str] = ()
+) -> tuple[int, str]:
+    """Run a command to its end: exit code and output. Raises HostError where it cannot be run or does not end."""
     shown = " ".join(command)
     try:
         process = await asyncio.create_subprocess_exec(
@@ -38,10 +48,7 @@ async def run(command: Sequence[str], seconds: float = COMMAND_SECONDS, prefix: 
     except asyncio.CancelledError:
         await _kill(process)
         raise
-    text = output.decode("utf-8", "replace")[-OUTPUT:]
-    if process.returncode != 0:
-        raise HostError(f"{shown}: exit code {process.returncode}: {text.strip()[-300:]}")
-    return text
+    return process.returncode or 0, output.decode("utf-8", "replace")
 
 
 async def _kill(process: asyncio.subprocess.Process) -> None:

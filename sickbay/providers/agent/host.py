@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Protocol
 
 Proof = dict[str, str]
@@ -10,6 +11,14 @@ Proof = dict[str, str]
 
 class HostError(Exception):
     """The act failed, or cannot be done here; the text is for people."""
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """What active diagnostics have found: the hardware passed, or did not."""
+
+    passed: bool
+    message: str = ""
 
 
 class Host(Protocol):
@@ -35,4 +44,12 @@ class Host(Protocol):
 
     async def reset_gpu(self, device: str) -> Proof:
         """Reset one GPU, by UUID. Raises HostError."""
+        ...
+
+    async def gpu_users(self) -> list[str]:
+        """Processes that have any GPU open, as text for people. Raises HostError when that cannot be seen."""
+        ...
+
+    async def diagnose(self, check: str) -> Finding:
+        """Run active diagnostics: a level as text, or a check by name. Raises HostError when nothing was found out."""
         ...

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from sickbay.providers.agent.commands import COMMAND_SECONDS, NSENTER, run
-from sickbay.providers.agent.host import HostError, Proof
+from sickbay.providers.agent.diagnosing import DEFAULT_CHECKS, Check
+from sickbay.providers.agent.host import Finding, HostError, Proof
 
 SERVICE_SECONDS = 240.0
 """A restart of the kubelet or containerd on a busy node takes up to a few minutes."""
@@ -19,6 +20,7 @@ go of a GPU when nvidia-smi asks it to."""
 
 _SERVICE = re.compile(r"[A-Za-z0-9][A-Za-z0-9:_.@-]{0,127}")
 _UUID = re.compile(r"GPU-[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
+_CARD = re.compile(r"/dev/nvidia[0-9]+")
 _INFORMATION = re.compile(r"^(GPU UUID|Device Minor):\s*(\S+)", re.MULTILINE)
 
 
@@ -32,8 +34,9 @@ class LinuxHost:
         in_container: bool = False,
         proc: Path = Path("/proc"),
         plugin: str = "nvidia-device-plugin",
+        checks: Mapping[str, Check] = DEFAULT_CHECKS,
     ) -> None:
-        self._services = tuple(services)
+        self._services, self._checks = tuple(services), dict(checks)
         self._prefix = NSENTER if in_container else ()
         self._proc, self._plugin = proc, plugin
 
@@ -66,7 +69,12 @@ class LinuxHost:
         return {"containers": ",".join(container[:13] for container in containers)}
 
     async def holders(self, device: str) -> list[str]:
-        path = f"/dev/nvidia{self._minor(device)}"
+        return self._users(re.compile(f"/dev/nvidia{self._minor(device)}"))
+
+    async def gpu_users(self) -> list[str]:
+        return self._users(_CARD)
+
+    def _users(self, path: re.Pattern[str]) -> list[str]:
         found = []
         for process in self._proc.iterdir():
             if process.name.isdigit() and self._has_open(process, path):
@@ -74,6 +82,12 @@ class LinuxHost:
                 if name not in TOLERATED:
                     found.append(f"pid {process.name} ({name})")
         return sorted(found)
+
+    async def diagnose(self, check: str) -> Finding:
+        chosen = self._checks.get(check)
+        if chosen is None:
+            raise HostError(f"no diagnostics {check!r} are configured here; there are: {', '.join(self._checks)}")
+        return await chosen.run(check, self._prefix)
 
     async def reset_gpu(self, device: str) -> Proof:
         if not _UUID.fullmatch(device):
@@ -97,9 +111,9 @@ class LinuxHost:
                 return facts["Device Minor"]
         raise HostError(f"the driver shows no GPU {device}")
 
-    def _has_open(self, process: Path, path: str) -> bool:
+    def _has_open(self, process: Path, path: re.Pattern[str]) -> bool:
         try:
-            return any(str(link.readlink()) == path for link in (process / "fd").iterdir())
+            return any(path.fullmatch(str(link.readlink())) for link in (process / "fd").iterdir())
         except OSError:
             return False  # it has ended meanwhile
 

@@ -21,7 +21,7 @@ import structlog
 from sickbay.api import kinds
 from sickbay.api.node_task import NodeTask, NodeTaskStatus
 from sickbay.api.patches import merge_diff
-from sickbay.api.words import TaskPhase
+from sickbay.api.words import DIAGNOSE, TaskPhase
 from sickbay.clock import Clock, Randomness, parse_time, rfc3339
 from sickbay.kube import errors
 from sickbay.kube.client import Client
@@ -32,9 +32,11 @@ from sickbay.providers.agent.journal import Entry, Journal
 
 log = structlog.get_logger(__name__)
 
-ALLOWED = ("RebootNode", "RestartService", "RestartDevicePlugin", "ResetGPU")
+ALLOWED = ("RebootNode", "RestartService", "RestartDevicePlugin", "ResetGPU", DIAGNOSE)
 """Acts an agent carries out unless it is configured to do fewer."""
 OPEN = (TaskPhase.PENDING, TaskPhase.ACCEPTED, TaskPhase.RUNNING)
+EXCLUSIVE = 2
+"""From this level on diagnostics load the GPUs: workloads would suffer, and spoil the result."""
 REBOOT_PATIENCE = timedelta(minutes=5)
 """After which a reboot that was asked for and has not come is reported as failed."""
 LOOK = 10.0
@@ -126,7 +128,9 @@ class TaskRunner:
             raise Refusal(TaskPhase.EXPIRED, f"expired at {spec.expires}, before it was begun")
 
     async def _blocked(self, task: NodeTask) -> str:
-        """A GPU is reset only when nobody has it open any more; until then the task waits, and names who has."""
+        """A GPU is reset, or put under load, only when nobody has it open; until then the task waits, and names who."""
+        if task.spec.action == DIAGNOSE:
+            return await self._in_use() if _level(task) >= EXCLUSIVE or _checks(task) else ""
         if task.spec.action != "ResetGPU":
             return ""
         for device in _devices(task):
@@ -137,6 +141,13 @@ class TaskRunner:
             if holders:
                 return f"{device} is still in use by {', '.join(holders[:5])}"
         return ""
+
+    async def _in_use(self) -> str:
+        try:
+            users = await self._host.gpu_users()
+        except HostError as error:
+            raise Refusal(TaskPhase.FAILED, f"cannot see who uses the GPUs: {error}") from None
+        return f"GPUs are still in use by {', '.join(users[:5])}" if users else ""
 
     def _entry(self, task: NodeTask) -> Entry:
         return Entry(
@@ -152,7 +163,8 @@ class TaskRunner:
             return None
         if entry.action == "RebootNode":
             return LOOK  # the proof comes with the next boot
-        done = msgspec.structs.replace(entry, outcome="Done", message=f"{entry.action} done", proof=proof)
+        message = proof.get("found") or f"{entry.action} done"
+        done = msgspec.structs.replace(entry, outcome="Done", message=message, proof=proof)
         self._journal.write(done)
         self._done(task)
         await self._write(task, TaskPhase.DONE, done.message, proof)
@@ -164,6 +176,7 @@ class TaskRunner:
             "RestartService": self._restart_service,
             "RestartDevicePlugin": self._restart_device_plugin,
             "ResetGPU": self._reset_gpu,
+            DIAGNOSE: self._diagnose,
         }
         act = acts.get(task.spec.action)
         if act is None:
@@ -191,6 +204,17 @@ class TaskRunner:
         for device in devices:
             proof |= await self._host.reset_gpu(device)
         return proof
+
+    async def _diagnose(self, task: NodeTask) -> Proof:
+        """Levels from the first up to the one asked for, then the named checks; what fails ends it."""
+        checks = [*map(str, range(1, _level(task) + 1)), *_checks(task)]
+        if not checks:
+            raise HostError("args.level or args.checks is missing: nothing would be tested")
+        for check in checks:
+            found = await self._host.diagnose(check)
+            if not found.passed:
+                return {"result": "fail", "check": check, "found": found.message[:500]}
+        return {"result": "pass", "check": ",".join(checks)}
 
     async def _finish(self, task: NodeTask, entry: Entry) -> float | None:
         """Report what the journal knows of a task that was begun before."""
@@ -242,3 +266,12 @@ class TaskRunner:
 
 def _devices(task: NodeTask) -> list[str]:
     return [device for device in task.spec.args.get("devices", "").split(",") if device]
+
+
+def _level(task: NodeTask) -> int:
+    text = task.spec.args.get("level", "")
+    return int(text) if text.isdecimal() else 0
+
+
+def _checks(task: NodeTask) -> list[str]:
+    return [name for name in task.spec.args.get("checks", "").split(",") if name]

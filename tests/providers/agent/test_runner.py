@@ -132,7 +132,7 @@ async def test_an_agent_does_no_more_than_it_is_allowed(host: Machine) -> None:
         await host.clock.sleep(5)
     assert host.host.acts == []
     assert "RestartService is not on this agent's list: RebootNode" in status(host)["message"]
-    assert set(ALLOWED) == {"RebootNode", "RestartService", "RestartDevicePlugin", "ResetGPU"}
+    assert set(ALLOWED) == {"RebootNode", "RestartService", "RestartDevicePlugin", "ResetGPU", "Diagnose"}
 
 
 async def test_tasks_of_other_nodes_are_left_alone(host: Machine) -> None:
@@ -298,3 +298,61 @@ async def test_a_lost_answer_to_the_claim_does_not_act_twice(host: Machine) -> N
         await host.clock.sleep(300)
     assert host.host.acts == ["restart kubelet"]
     assert status(host)["phase"] == "Done"
+
+
+# --- diagnostics
+
+
+@pytest.mark.parametrize(
+    ("args", "acts"),
+    [
+        ({"level": "1"}, ["diagnose 1"]),
+        ({"level": "3"}, ["diagnose 1", "diagnose 2", "diagnose 3"]),
+        ({"level": "1", "checks": "nccl,ib"}, ["diagnose 1", "diagnose nccl", "diagnose ib"]),
+        ({"level": "0", "checks": "nccl"}, ["diagnose nccl"]),
+    ],
+)
+async def test_diagnostics_go_from_the_first_level_to_the_one_asked_for(
+    host: Machine, args: dict[str, str], acts: list[str]
+) -> None:
+    async with runner_on(host):
+        create(host, "Diagnose", args=args)
+        await host.clock.sleep(5)
+    assert host.host.acts == acts
+    assert status(host)["phase"] == "Done"
+    assert status(host)["proof"]["result"] == "pass"
+
+
+async def test_what_fails_ends_the_diagnostics_and_is_told(host: Machine) -> None:
+    host.host.sick = "1"
+    async with runner_on(host):
+        create(host, "Diagnose", args={"level": "2"})
+        await host.clock.sleep(5)
+    assert host.host.acts == ["diagnose 1"]
+    assert status(host)["phase"] == "Done"  # it was carried out; what it found is another matter
+    assert status(host)["proof"]["result"] == "fail"
+    assert "diagnostics 1: what was found" in status(host)["message"]
+
+
+@pytest.mark.parametrize("args", [{}, {"level": "0"}, {"level": "many"}])
+@pytest.mark.case("P132")
+async def test_diagnostics_that_would_test_nothing_have_failed(host: Machine, args: dict[str, str]) -> None:
+    async with runner_on(host):
+        create(host, "Diagnose", args=args)
+        await host.clock.sleep(5)
+    assert status(host)["phase"] == "Failed"
+    assert "result" not in status(host).get("proof", {})
+
+
+@pytest.mark.parametrize(("level", "waits"), [("1", False), ("2", True)])
+async def test_gpus_in_use_are_not_put_under_load(host: Machine, level: str, waits: bool) -> None:
+    host.host.users = ["pid 77 (python3)"]
+    async with runner_on(host):
+        create(host, "Diagnose", args={"level": level})
+        await host.clock.sleep(5)
+        assert status(host)["phase"] == ("Accepted" if waits else "Done")
+        if waits:
+            assert "in use by pid 77" in status(host)["message"]
+            host.host.users = []
+            await host.clock.sleep(20)
+            assert status(host)["phase"] == "Done"
