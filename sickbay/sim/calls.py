@@ -10,7 +10,7 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from typing import TypeVar
 
-from sickbay.providers.agent.host import Host, Proof
+from sickbay.providers.agent.host import Finding, Host, Proof
 from sickbay.providers.base import Act, Observation, Provider
 from sickbay.sim.life import Life
 from sickbay.sim.wire import CALL, Doom
@@ -79,6 +79,12 @@ class _Host:
 
     async def holders(self, device: str) -> list[str]:
         return await self._inner.holders(device)
+
+    async def gpu_users(self) -> list[str]:
+        return await self._inner.gpu_users()
+
+    async def diagnose(self, check: str) -> Finding:
+        return await self._calls.make(lambda: self._inner.diagnose(check))
 
     async def reboot(self) -> None:
         await self._calls.make(self._inner.reboot)
