@@ -56,6 +56,7 @@ class SlotKind(StrEnum):
     UNAVAILABLE = "Unavailable"
     REPAIR = "Repair"
     VALIDATE = "Validate"
+    ISOLATE = "Isolate"
 
 
 class ApprovalBy(StrEnum):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 import socket
 from dataclasses import dataclass
 from pathlib import Path
@@ -55,6 +56,15 @@ class AgentConfig:
 @click.option(
     "--allow", "allowed", type=click.Choice(ALLOWED), multiple=True, help="Carry out only these acts; default: all."
 )
+@click.option(
+    "--card-list",
+    type=click.Path(path_type=Path, dir_okay=False),
+    default=None,
+    help="File in which the device plug-in reads the cards not to offer; default: cards are not isolated.",
+)
+@click.option(
+    "--card-list-command", default="", help="Run after each change of the card list, with its path as last argument."
+)
 @click.option("--no-acts", is_flag=True, help="Carry out no acts at all.")
 @click.option(
     "--diagnostic", "diagnostics", multiple=True, metavar="NAME=COMMAND",
@@ -64,8 +74,8 @@ class AgentConfig:
 @click.option("--log-level", type=click.Choice(list(LEVELS)), default="info", show_default=True)
 def agent(
     node: str, kubeconfig: str, context: str, state: Path, kmsg: str, logs: tuple[Path, ...], stdin: bool, gpus: bool,
-    services: bool, host_namespaces: bool, allowed: tuple[str, ...], no_acts: bool, diagnostics: tuple[str, ...],
-    listen: str, log_level: str,
+    services: bool, host_namespaces: bool, allowed: tuple[str, ...], card_list: Path | None, card_list_command: str,
+    no_acts: bool, diagnostics: tuple[str, ...], listen: str, log_level: str,
 ) -> None:  # fmt: skip
     """Report what is wrong with this node, and carry out the tasks that are made for it.
 
@@ -74,7 +84,12 @@ def agent(
     if no_acts and allowed:
         raise click.UsageError("--no-acts and --allow exclude each other")
     configure_logs(log_level)
-    host = HostOptions(state, kmsg, logs, stdin, gpus, services, host_namespaces, _checks(diagnostics))
+    if card_list_command and card_list is None:
+        raise click.UsageError("--card-list-command needs --card-list")
+    host = HostOptions(
+        state, kmsg, logs, stdin, gpus, services, host_namespaces, _checks(diagnostics),
+        card_list, tuple(shlex.split(card_list_command)),
+    )  # fmt: skip
     acts = () if no_acts else allowed or ALLOWED
     run_until_signal(
         run_agent(AgentConfig(node or socket.gethostname(), host, acts, kubeconfig, context, listen))

@@ -26,7 +26,7 @@ from sickbay.api.node_repair import NodeRepair
 from sickbay.api.repair_pool import RepairPool
 from sickbay.api.words import Outcome, Phase
 from sickbay.clock import Clock, Randomness, rfc3339
-from sickbay.decide import domains, forming, manual, memory, opening, plan
+from sickbay.decide import domains, forming, manual, memory, opening, plan, slots
 from sickbay.decide.endings import end
 from sickbay.decide.gangs import gang_of, is_job_pod
 from sickbay.decide.metrics import DecideMetrics
@@ -358,6 +358,9 @@ class DecideController:
         if manual.unfilled(repair):
             return await self._take_up(repair)
         work = advance(repair, self._views.of(repair, self._clock.now()))
+        if work.wants_isolation and work.view.node is not None:
+            await self._reservations.take(work.repair, work.view.node, slots.ISOLATE)
+            work = advance(repair, self._views.of(repair, self._clock.now()))
         for _ in range(GRANTS):
             if not work.wants or work.view.node is None:
                 break

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from datetime import timedelta
 
+import msgspec
+
 from sickbay.api import names
 from sickbay.api.words import Outcome, Phase, Step, StepState
 from sickbay.clock import rfc3339
@@ -42,6 +44,7 @@ def end(work: Work, outcome: Outcome, message: str) -> Work:
     status.needs = ""
     status.current.stage = ""
     status.ended_at = rfc3339(work.now)
+    work.repair.spec.plan = msgspec.structs.replace(work.plan, isolate=[])
     status.current.waits_for = status.current.on_deadline = ""
     status.current.deadline = None
     withdraw(work)

@@ -7,13 +7,13 @@ from datetime import timedelta
 import msgspec
 
 from sickbay.api.duration import parse_duration
-from sickbay.api.words import HoldLevel, Needs, Outcome, Phase, Step, StepState, WaitsFor
+from sickbay.api.words import HoldLevel, Needs, Origin, Outcome, Phase, Step, StepState, WaitsFor
 from sickbay.clock import rfc3339
 from sickbay.decide import domains, faultstate, gate, group, rungs, starting, together, urgency, withheld
 from sickbay.decide.arbitration import rank
 from sickbay.decide.endings import end, withdraw
 from sickbay.decide.hand import holds_node, untouched
-from sickbay.decide.replan import take_over
+from sickbay.decide.replan import take_over, taken_out_too
 from sickbay.decide.wants import wanted_slot
 from sickbay.decide.work import Work
 
@@ -36,6 +36,8 @@ def enter(work: Work) -> None:
         if faultstate.recovered(work) and not _found_unwell(work) and group.acting(work) is None:
             return leave(work)
         if _young(work) or _paused(work) or _replanned(work) or _stepped_back(work) or _off_limits(work) or held(work):
+            return None
+        if taken_out(work):
             return None
         urgency.raised(work)
     if step == Step.UNQUARANTINE and _sick_again(work):
@@ -199,6 +201,22 @@ def _replanned(work: Work) -> bool:
         return False
     take_over(work, plan, lead.name, f"{lead.name} leads now")
     return True
+
+
+def taken_out(work: Work) -> bool:
+    """A fault that rides along asks for a Quarantine, and the plan at hand has none: the union of both holds."""
+    if work.plan.step(Step.QUARANTINE) is not None or work.repair.spec.origin == Origin.MANUAL:
+        return False
+    recorded = {fault.type: fault for fault in work.repair.spec.faults[1:]}
+    for active in work.view.active:
+        fault = recorded.get(active.name)
+        if fault is None or fault.cleared_at is not None or not faultstate.lasts(work, fault):
+            continue
+        plan = work.view.replan(active)
+        if plan is not None and plan.step(Step.QUARANTINE) is not None:
+            taken_out_too(work, plan, active.name)
+            return True
+    return False
 
 
 def stopped_by_hold(work: Work) -> bool:

@@ -16,7 +16,7 @@ import msgspec
 from sickbay.api.node_repair import NodeRepair
 from sickbay.api.words import HoldLevel, Origin, Outcome, Phase, ReportState, Step, StepState
 from sickbay.clock import rfc3339
-from sickbay.decide import entering, faultstate, freeze, group, people, resolve, restoring, running, together
+from sickbay.decide import entering, faultstate, freeze, group, isolation, people, resolve, restoring, running, together
 from sickbay.decide.endings import cancel, cancelling, end, withdraw
 from sickbay.decide.hand import holds_node, node_lost, persons_hand
 from sickbay.decide.work import View, Work
@@ -62,6 +62,7 @@ def _look(work: Work) -> Work:
         return work
     together.keep_up(work)
     faultstate.refresh(work)
+    isolation.follow(work)
     if resolve.follow(work) and (repair.ended or work.status.phase == Phase.CANCELLING):
         return work
     return _steps(work)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import msgspec
+
 from sickbay.api.node_repair import Plan, PlanStep
 from sickbay.api.words import Step, StepState
 from sickbay.decide import gate
@@ -14,6 +16,7 @@ def take_over(work: Work, plan: Plan, lead: str, why: str) -> None:
     work.repair.spec.faults.sort(key=lambda fault: fault.type != lead)
     plan.steps = _merged(work, plan)
     plan.generation = work.plan.generation + 1
+    plan.isolate = work.plan.isolate
     work.repair.spec.plan = plan
     work.status.outcome = work.status.needs = ""
     work.status.urgency = None
@@ -22,6 +25,22 @@ def take_over(work: Work, plan: Plan, lead: str, why: str) -> None:
         work.state(name).state = StepState.WAITING
     work.note("RepairReplanned", f"{why}: {plan.reason}")
     gate.go_to(work, first_undone(work), plan.reason)
+
+
+def taken_out_too(work: Work, plan: Plan, fault: str) -> None:
+    """Beside the plan at hand another fault of the node asks for a Quarantine: what takes the node out is added."""
+    if work.is_state(work.current.step, StepState.RUNNING):
+        work.close_attempt(StepState.CANCELLED)
+    known = {step.step for step in work.plan.steps}
+    added = [s for s in plan.steps if s.step not in known and s.step not in (Step.REPAIR,)]
+    steps = sorted([*work.plan.steps, *added], key=lambda step: ORDER.index(step.step))
+    reason = f"{fault} takes the node out of service as well"
+    generation = work.plan.generation + 1
+    work.repair.spec.plan = msgspec.structs.replace(work.plan, steps=steps, generation=generation, reason=reason)
+    work.current.attempt += 1
+    work.state(Step.VALIDATE).state = StepState.WAITING
+    work.note("RepairReplanned", reason)
+    gate.go_to(work, first_undone(work), reason)
 
 
 def _merged(work: Work, plan: Plan) -> list[PlanStep]:

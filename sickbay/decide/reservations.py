@@ -68,7 +68,7 @@ class Reservations:
 
         A group reserves for all its members, in one write per pool.
         """
-        bound = self._bound(repair, node)
+        bound = self._bound(repair, node, alone=kind == slots.ISOLATE)
         if not bound:
             return Refusal("the repair's pool is gone")
         # Those that refuse come first: a slot that is taken and given back wakes all who wait, and they do the same.
@@ -86,10 +86,10 @@ class Reservations:
                 taken.append(pool)
         return None
 
-    def _bound(self, repair: NodeRepair, node: Node) -> dict[str, tuple[RepairPool, list[Node]]]:
+    def _bound(self, repair: NodeRepair, node: Node, alone: bool = False) -> dict[str, tuple[RepairPool, list[Node]]]:
         """Each pool that binds the repair, with the nodes of it (or of its group) that lie in the pool."""
         party = [(repair, node)]
-        if repair.spec.group.id:
+        if repair.spec.group.id and not alone:
             others = (r for r in self._sources.group_of(repair) if not r.ended and r.spec.node.name != node.name)
             party += [(r, n) for r in others if (n := self._sources.nodes.get(r.spec.node.name)) is not None]
         found: dict[str, tuple[RepairPool, list[Node]]] = {}
@@ -104,7 +104,8 @@ class Reservations:
         status = self._status(moment)
         repairs = {s.repair: self._sources.holders(s.repair) for s in pool.status.slots}
         # A slot makes room for its cordon only when that is counted: in between, the node would be in neither.
-        counted = (s for s in pool.status.slots if s.node in moment.view.out)
+        shown = moment.view.out | moment.view.isolated
+        counted = (s for s in pool.status.slots if s.node in shown)
         nodes = {s.node: n for s in counted if (n := self._sources.nodes.get(s.node)) is not None}
         status.slots = slots.kept(pool, repairs, nodes, moment.now)
         await self._write(pool, status, moment.now)
@@ -138,7 +139,9 @@ class Reservations:
         """The pool with what its caps are judged by."""
         counts = self._sources.tally.of(pool.metadata.name)
         moving, begun = self._paced(pool) if pool.spec.domains else ({}, {})
-        return slots.PoolView(pool, len(counts.nodes), frozenset(counts.out), counts.domain, moving, begun)
+        return slots.PoolView(
+            pool, len(counts.nodes), frozenset(counts.out), counts.domain, moving, frozenset(counts.isolated), begun
+        )
 
     def _paced(self, pool: RepairPool) -> tuple[dict[str, Mapping[str, str]], dict[str, str]]:
         """Of the open repairs in this pool's range: nodes that are out, and by key the domain that was begun last."""
@@ -246,7 +249,7 @@ class Reservations:
         refused = self._judged(moment, repair, nodes, kind)
         if refused is None:
             status.slots = slots.granted(moment.view, repair, nodes, kind, moment.now)
-            if kind != slots.VALIDATE:
+            if kind not in (slots.VALIDATE, slots.ISOLATE):
                 status.breaker = breaker.with_trial(status.breaker, slots.owner(repair))
         await self._write(pool, status, moment.now)
         return refused

@@ -45,7 +45,7 @@ def watch(work: Work) -> None:
         return None
     if step == Step.DRAIN and _left_alone(work):
         return None
-    if step == Step.VALIDATE and _new_fault(work):
+    if step == Step.VALIDATE and (_new_fault(work) or entering.taken_out(work)):
         return None
     if report is not None and report.message and work.status.phase in (Phase.RUNNING, Phase.PARKED):
         work.status.message = report.message

@@ -7,6 +7,7 @@ judged anew against what stands there.
     Unavailable   before Quarantine; lasts until the cordon stands on the Node, which is counted itself from then on
     Repair        while Drain or a disruptive act runs
     Validate      while Validate runs
+    Isolate       before a card is isolated; lasts until that stands on the Node
 
 A repair reserves in its own pool and in every envelope (a pool without a rule) that selects its node. A group reserves
 as one, under its id: one slot per member before Quarantine, in one write per pool, and a single one after that.
@@ -20,13 +21,14 @@ from datetime import datetime, timedelta
 
 from sickbay.api import names, quantity
 from sickbay.api.core import Node
+from sickbay.api.isolation import read_isolation
 from sickbay.api.node_repair import NodeRepair
 from sickbay.api.nodemarks import marked_by
 from sickbay.api.repair_pool import RepairPool, Slot
 from sickbay.clock import parse_time, rfc3339
 from sickbay.decide.wants import wanted_slot
 
-UNAVAILABLE, REPAIR, VALIDATE = "Unavailable", "Repair", "Validate"
+UNAVAILABLE, REPAIR, VALIDATE, ISOLATE = "Unavailable", "Repair", "Validate", "Isolate"
 
 GPU_RESOURCES = ("nvidia.com/gpu", "amd.com/gpu", "habana.ai/gaudi", "huawei.com/Ascend910", "gpu.intel.com/i915")
 """Extended resources that count as GPUs; MIG and shared variants carry a suffix and are not needed to see capacity."""
@@ -54,6 +56,8 @@ class PoolView:
     """Label key and value to the names of the pool's nodes that carry them; for the keys of its `domains`."""
     moving: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     """Nodes that are out by our hand and not with people or third parties, with their labels."""
+    isolated: frozenset[str] = frozenset()
+    """Names of those with isolated cards."""
     begun: Mapping[str, str] = field(default_factory=dict)
     """By key: the domain in which the latest repair has started, while others of it wait or run."""
 
@@ -83,6 +87,8 @@ def limit_of(view: PoolView, kind: str) -> int:
         return quantity.resolve(spec.max_unavailable, size, at_least=1)
     if kind == REPAIR:
         return quantity.resolve(spec.max_parallel_repairs, size, at_least=1)
+    if kind == ISOLATE:
+        return quantity.resolve(spec.device_isolation.max_nodes, size, at_least=1)
     return quantity.resolve(spec.max_parallel_validations, size, at_least=MIN_VALIDATIONS)
 
 
@@ -107,6 +113,11 @@ def refusal(view: PoolView, nodes: Sequence[Node], kind: str) -> str:
             return ""
         text = f"{len(counted)} of at most {cap} nodes of {view.pool.metadata.name} are out of service (maxUnavailable)"
         return text if len(fresh) == 1 else f"{text}, and the group takes {len(fresh)} more"
+    if kind == ISOLATE:
+        with_cards = isolating(view)
+        if nodes[0].name in with_cards or len(with_cards) < cap:
+            return ""
+        return f"{len(with_cards)} of at most {cap} nodes have isolated cards (deviceIsolation.maxNodes)"
     used = sum(1 for slot in view.pool.status.slots if slot.kind == kind)
     if used < cap:
         return ""
@@ -122,10 +133,17 @@ def never_fits(view: PoolView, nodes: Sequence[Node]) -> str:
     return ""
 
 
+def isolating(view: PoolView) -> frozenset[str]:
+    """Names of the pool's nodes with isolated cards, or about to have some."""
+    return view.isolated | {slot.node for slot in view.pool.status.slots if slot.kind == ISOLATE}
+
+
 def room(view: PoolView, kind: str) -> int:
     """How many more slots of this kind the pool can give; at least 0."""
     if kind == UNAVAILABLE:
         return max(0, limit_of(view, kind) - len(unavailable(view)))
+    if kind == ISOLATE:
+        return max(0, limit_of(view, kind) - len(isolating(view)))
     return max(0, limit_of(view, kind) - sum(1 for slot in view.pool.status.slots if slot.kind == kind))
 
 
@@ -133,13 +151,13 @@ def held(pool: RepairPool, repair: NodeRepair) -> frozenset[str]:
     """Kinds of slots that the repair, or its group for it, holds in this pool."""
     name, node = owner(repair), repair.spec.node.name
     mine = (s for s in pool.status.slots if s.repair == name)
-    return frozenset(s.kind for s in mine if s.kind != UNAVAILABLE or s.node == node)
+    return frozenset(s.kind for s in mine if s.kind not in (UNAVAILABLE, ISOLATE) or s.node == node)
 
 
 def lacking(pool: RepairPool, repair: NodeRepair, nodes: Sequence[Node], kind: str) -> list[Node]:
     """Those of these nodes for which the slot still has to be taken. One slot does for all but before Quarantine."""
     mine = [s for s in pool.status.slots if s.repair == owner(repair) and s.kind == kind]
-    if kind != UNAVAILABLE:
+    if kind not in (UNAVAILABLE, ISOLATE):
         return [] if mine else list(nodes[:1])
     there = {slot.node for slot in mine}
     return [node for node in nodes if node.name not in there]
@@ -162,7 +180,7 @@ def kept(
 
 
 def _needed(slot: Slot, holders: Sequence[NodeRepair], node: Node | None, now: datetime) -> bool:
-    if slot.kind == UNAVAILABLE:
+    if slot.kind in (UNAVAILABLE, ISOLATE):
         holders = [repair for repair in holders if repair.spec.node.name == slot.node]
     if not holders:
         return _fresh(slot, now)
@@ -172,6 +190,9 @@ def _needed(slot: Slot, holders: Sequence[NodeRepair], node: Node | None, now: d
     marked = node is not None and any(quarantined_by(node, repair.metadata.uid) for repair in standing)
     if slot.kind == UNAVAILABLE and marked:
         return False
+    if slot.kind == ISOLATE:
+        shown = node is not None and bool(read_isolation(node))
+        return not shown and (_fresh(slot, now) or any(repair.spec.plan.isolate for repair in standing))
     return any(wanted_slot(repair) == slot.kind for repair in standing) or _fresh(slot, now)
 
 

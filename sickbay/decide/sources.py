@@ -14,6 +14,7 @@ from sickbay.api.core import Node
 from sickbay.api.hold import Hold
 from sickbay.api.holds import strictest
 from sickbay.api.infra_event import InfraEvent
+from sickbay.api.isolation import read_isolation
 from sickbay.api.job_recovery import JobRecovery
 from sickbay.api.node_repair import NodeRepair
 from sickbay.api.recovery_policy import RecoveryPolicy
@@ -217,7 +218,8 @@ class Sources:
         keys = sorted({d.key for pool in (owner, *envelopes) if pool is not None for d in pool.spec.domains})
         domains = tuple((key, node.labels[key]) for key in keys if key in node.labels)
         onset, unknown = self._onset(node, owner, pools), self._unknown_since(node)
-        return Facts(pools, out_of_service(node), domains, onset, unknown, self._memberships.rivals(node))
+        out, isolated, rivals = out_of_service(node), bool(read_isolation(node)), self._memberships.rivals(node)
+        return Facts(pools, out, isolated, domains, onset, unknown, rivals)
 
     def _onset(self, node: Node, owner: RepairPool | None, pools: tuple[str, ...]) -> Onset | None:
         """The node's first fault that its rule would treat; None when there is none, or when the node is excused."""

@@ -26,6 +26,8 @@ class Facts:
     """Every pool whose selector matches, envelopes too."""
     out: bool = False
     """Out of service for any reason."""
+    isolated: bool = False
+    """Cards of it are isolated."""
     domains: tuple[tuple[str, str], ...] = ()
     """Its labels that its pools' `domains` name, with their values."""
     onset: Onset | None = None
@@ -42,6 +44,7 @@ class Counts:
 
     nodes: set[str] = field(default_factory=set)
     out: set[str] = field(default_factory=set)
+    isolated: set[str] = field(default_factory=set)
     sick: dict[str, Onset] = field(default_factory=dict)
     unknown: dict[str, datetime] = field(default_factory=dict)
     contested: dict[str, tuple[str, ...]] = field(default_factory=dict)
@@ -100,6 +103,8 @@ class Tally:
                 counts.domains.setdefault(domain, set()).add(node)
             if facts.out:
                 counts.out.add(node)
+            if facts.isolated:
+                counts.isolated.add(node)
             if facts.onset is not None:
                 counts.sick[node] = facts.onset
             if facts.unknown_since is not None:
@@ -132,5 +137,6 @@ class Tally:
             for domain in before.domains:
                 counts.domains.get(domain, set()).discard(node)
             counts.out.discard(node)
+            counts.isolated.discard(node)
             counts.sick.pop(node, None)
             counts.unknown.pop(node, None)

@@ -93,6 +93,8 @@ class Work:
     notes: list[Note] = field(default_factory=list)
     wants: str = ""
     """Kind of slot it needs before it can go on."""
+    wants_isolation: bool = False
+    """A card of it should be isolated, which needs a slot; the plan goes on without it."""
     requeue_at: datetime | None = None
 
     @property

@@ -13,6 +13,7 @@ import msgspec
 
 from sickbay.api import kinds, names
 from sickbay.api.core import Node, ObjectReference
+from sickbay.api.isolation import read_isolation
 from sickbay.api.node_repair import NodeRepair
 from sickbay.api.patches import merge_diff
 from sickbay.decide.hand import holds_node, node_lost
@@ -47,7 +48,8 @@ class Writer:
         if work.node_ops and not node_lost(before, work.view.node):
             self._check()
             self._sources.nodes.observe_write(await patch_node(self._client, work.node, work.node_ops))
-        if names.FINALIZER not in repair.metadata.finalizers and holds_node(work.repair) and not work.repair.ended:
+        ours = holds_node(work.repair) or bool(work.plan.isolate)
+        if names.FINALIZER not in repair.metadata.finalizers and ours and not work.repair.ended:
             finalizers = [*repair.metadata.finalizers, names.FINALIZER]  # a person's record comes without it
             repair = await self._patch(repair, {"metadata": {"finalizers": finalizers}}, "")
         status = merge_diff(msgspec.to_builtins(before.status), msgspec.to_builtins(work.repair.status))
@@ -56,7 +58,9 @@ class Writer:
             repair = await self._patch(repair, {"status": status}, "status")
         for note in work.notes:
             self.note(before, work.view.node, note)
-        holds = holds_node(repair) and not node_lost(before, work.view.node)
+        # Execute takes back what it has put on the node; cards that are isolated keep the record until they are not.
+        isolated = work.view.node is not None and bool(read_isolation(work.view.node))
+        holds = (holds_node(repair) or isolated) and not node_lost(before, work.view.node)
         if repair.ended and not holds and names.FINALIZER in repair.metadata.finalizers:
             rest = [f for f in repair.metadata.finalizers if f != names.FINALIZER]
             repair = await self._patch(repair, {"metadata": {"finalizers": rest}}, "")

@@ -45,6 +45,7 @@ from sickbay.kube.events import EventRecorder, reference
 from sickbay.kube.informer import Informer
 from sickbay.kube.keeper import LeaseKeeper
 from sickbay.providers.agent.host import Host
+from sickbay.providers.agent.isolation import Isolator
 from sickbay.providers.agent.journal import Journal
 from sickbay.providers.agent.runner import ALLOWED, TaskRunner
 
@@ -122,6 +123,7 @@ class Agent:
             client, clock, randomness.fork(), self._name, self._uid, parts.host, parts.journal, options.allowed,
             done=self._task_done,
         )  # fmt: skip
+        self._isolator = Isolator(parts.host, self._node, clock, randomness.fork(), self._say)
         self._sight = Sight(self._watched(), self._writer.wake)
         self._positions: dict[str, str] = {}
         self._read_at: dict[str, float] = {}
@@ -173,6 +175,7 @@ class Agent:
             for source in self._parts.sources:
                 group.create_task(self._read(source))
             group.create_task(self._tasks.run())
+            group.create_task(self._isolator.run())
 
     # --- the Node
 
@@ -192,6 +195,7 @@ class Agent:
                 self._other_uid.ring()
             self._appeared.set()
         self._writer.wake()
+        self._isolator.wake()
 
     def _take_over(self) -> None:
         """What stood before: on the Node, and in the saved state."""

@@ -38,6 +38,9 @@ class HostOptions:
     """True where the host's commands are reached through the namespaces of its process 1."""
     checks: Mapping[str, Check] = field(default_factory=dict)
     """Active diagnostics by level (`1`, `2`, `3`) or name, beside or in place of the defaults."""
+    card_list: Path | None = None
+    """Where the device plug-in reads which cards not to offer; None = cards are not isolated here."""
+    card_list_command: Sequence[str] = ()
 
 
 def parts(options: HostOptions, clock: Clock) -> Parts:
@@ -46,7 +49,13 @@ def parts(options: HostOptions, clock: Clock) -> Parts:
     sources += [FileSource(path, clock) for path in options.logs]
     sources += [StdinSource()] if options.stdin else []
     return Parts(
-        host=LinuxHost(in_container=options.in_container, checks={**DEFAULT_CHECKS, **options.checks}),
+        host=LinuxHost(
+            in_container=options.in_container,
+            checks={**DEFAULT_CHECKS, **options.checks},
+            cards=options.card_list,
+            cards_command=options.card_list_command,
+            state=options.state,
+        ),
         journal=FileJournal(options.state / "tasks.json"),
         store=FileStore(options.state / "agent.json"),
         sources=sources,

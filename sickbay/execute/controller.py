@@ -84,6 +84,7 @@ class ExecuteController:
             times=self._options.lease,
         )  # fmt: skip
         self._queue: WorkQueue[str] = WorkQueue(clock, randomness, name="execute", retry_high=RETRY_MOST)
+        self._cards: WorkQueue[str] = WorkQueue(clock, randomness, name="isolation", retry_high=RETRY_MOST)
         self._recoveries: Informer[JobRecovery] = self._informer(kinds.JOB_RECOVERY)
         self._tools = self._made_tools(providers)
         self._shift: Shift | None = None
@@ -140,6 +141,7 @@ class ExecuteController:
         self._add_all()
         async with asyncio.TaskGroup() as group:
             group.create_task(self._queue.run(self._reconcile, workers=WORKERS))
+            group.create_task(self._cards.run(self._isolate, workers=1))
             group.create_task(self._look_again())
 
     async def _look_again(self) -> None:
@@ -158,6 +160,18 @@ class ExecuteController:
     def _add_all(self) -> None:
         for repair in self._tools.repairs.all():
             self._add(repair)
+        for node in self._tools.nodes.all():
+            self._look_at_cards(node.name)
+
+    def _look_at_cards(self, node: str) -> None:
+        if self._shift is not None and self._shift.isolation.differs(node):
+            self._cards.add(node)
+
+    async def _isolate(self, node: str) -> float | None:
+        try:
+            return await self._shift.isolation.look(node) if self._shift is not None else None
+        except NotLeading:
+            return None
 
     def _add(self, repair: NodeRepair) -> None:
         """Releases first."""
@@ -166,6 +180,9 @@ class ExecuteController:
             self._queue.add(repair.metadata.name, priority=1 if releasing else 0)
 
     def _repair_changed(self, old: NodeRepair | None, new: NodeRepair | None) -> None:
+        changed = new or old
+        if changed is not None:
+            self._look_at_cards(changed.spec.node.name)
         if new is not None and (old is None or _asks(old) != _asks(new)):
             self._add(new)
 
@@ -173,6 +190,7 @@ class ExecuteController:
         """A new boot, a Ready node: what a running step waits for may have come."""
         node = new or old
         assert node is not None
+        self._look_at_cards(node.name)
         if old is not None and new is not None and (old.boot_id, old.ready) == (new.boot_id, new.ready):
             return
         for repair in self._tools.repairs.by_index("node", node.name):

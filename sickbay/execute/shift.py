@@ -29,6 +29,7 @@ from sickbay.execute.drain import Drain
 from sickbay.execute.governor import Governor
 from sickbay.execute.hooks.call import Caller
 from sickbay.execute.hooks.runner import Hooks, Outside
+from sickbay.execute.isolation import Isolation
 from sickbay.execute.marks import restore_ops
 from sickbay.execute.offers import Recoveries
 from sickbay.execute.owners import Owners
@@ -103,6 +104,8 @@ class Shift:
             Step.UNQUARANTINE: Release(client, observe, self._owners, tools.backends),
         }
         self._sweep = Sweep(client, clock, tools.nodes, tools.repairs, self._pools_of, self._check, self._tell)
+        self.isolation = Isolation(client, clock, tools.nodes, tools.repairs, self._pools_of, self._check, self._tell)
+        """The cards' part, looked at by node."""
         self._stops: dict[str, str] = {}
 
     async def sweep(self) -> None:

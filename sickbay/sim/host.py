@@ -48,6 +48,12 @@ class HollowHost:
         await self._clock.sleep(1.0)
         return {"containers": "device-plugin"}
 
+    async def isolate(self, devices: frozenset[str]) -> None:
+        known = {card.uuid for card in self._machine.gpus}
+        if devices - known:
+            raise HostError(f"{', '.join(sorted(devices - known))}: no GPU of this machine")
+        self._machine.isolate(devices)
+
     async def holders(self, device: str) -> list[str]:
         """Pods that use GPUs of this node. Which card each has is not modelled: each counts for all of them."""
         pods = self._stage.store.list(PODS, fields=f"spec.nodeName={self._machine.name}")

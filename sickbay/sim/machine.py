@@ -95,6 +95,8 @@ class Machine:
         self.services: dict[str, str] = dict.fromkeys(SERVICES, "active")
         self.heartbeat = True
         self.allocatable: dict[str, str] = {}
+        self.isolated: frozenset[str] = frozenset()
+        """UUIDs of cards that the device plug-in was told not to offer; it is told by a file, which outlives boots."""
         self.diagnostics: dict[int, Diagnostic] = {}
         self.clock_skew = 0.0
         self.beating_until: float | None = None
@@ -154,6 +156,10 @@ class Machine:
 
     def set_allocatable(self, resource: str, value: str) -> None:
         self.allocatable[resource] = value
+        self._tell("allocatable")
+
+    def isolate(self, cards: frozenset[str]) -> None:
+        self.isolated = cards
         self._tell("allocatable")
 
     def offer_all(self) -> None:

@@ -118,6 +118,7 @@ class Host:
         self.boot = "boot-1"
         self.acts: list[str] = []
         self.users: list[str] = []
+        self.isolated: frozenset[str] = frozenset()
         self.fails = ""
         self.sick = ""
         """The diagnostics that fail."""
@@ -149,6 +150,11 @@ class Host:
     async def diagnose(self, check: str) -> Finding:
         self._act(f"diagnose {check}")
         return Finding(check != self.sick, f"diagnostics {check}: what was found")
+
+    async def isolate(self, devices: frozenset[str]) -> None:
+        if devices != self.isolated:
+            self._act(f"isolate {', '.join(sorted(devices)) or 'nothing'}")
+        self.isolated = devices
 
     def _act(self, what: str) -> None:
         if self.fails:

@@ -73,6 +73,9 @@ class Host:
         self._machine.reset_gpu(card.index)
         return {device: "reset"}
 
+    async def isolate(self, devices: frozenset[str]) -> None:
+        self._machine.isolate(devices)
+
 
 class HostMemory:
     """A machine with what an agent keeps on its disk: journal and state outlive boots and agents."""

@@ -42,6 +42,10 @@ class Host(Protocol):
         """Processes that have the GPU open, as text for people. Raises HostError when that cannot be seen."""
         ...
 
+    async def isolate(self, devices: frozenset[str]) -> None:
+        """Have exactly these cards (of those that are ours to take) not offered any more, by UUID. Raises HostError."""
+        ...
+
     async def reset_gpu(self, device: str) -> Proof:
         """Reset one GPU, by UUID. Raises HostError."""
         ...

@@ -6,6 +6,7 @@ import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from sickbay.providers.agent.cardlist import CardList
 from sickbay.providers.agent.commands import COMMAND_SECONDS, NSENTER, run
 from sickbay.providers.agent.diagnosing import DEFAULT_CHECKS, Check
 from sickbay.providers.agent.host import Finding, HostError, Proof
@@ -26,7 +27,7 @@ _INFORMATION = re.compile(r"^(GPU UUID|Device Minor):\s*(\S+)", re.MULTILINE)
 
 class LinuxHost:
     """See the module. `services` are the only ones it restarts; `plugin` is part of the name of the device plug-in's
-    container."""
+    container; `cards` is the list of cards that the plug-in must not offer, `cards_command` is run after a change."""
 
     def __init__(
         self,
@@ -35,10 +36,15 @@ class LinuxHost:
         proc: Path = Path("/proc"),
         plugin: str = "nvidia-device-plugin",
         checks: Mapping[str, Check] = DEFAULT_CHECKS,
+        cards: Path | None = None,
+        cards_command: Sequence[str] = (),
+        state: Path = Path("/var/lib/sickbay"),
     ) -> None:
         self._services, self._checks = tuple(services), dict(checks)
         self._prefix = NSENTER if in_container else ()
         self._proc, self._plugin = proc, plugin
+        ours = state / "isolated.json"
+        self._cards = CardList(cards, ours, cards_command, self._told) if cards is not None else None
 
     def boot_id(self) -> str:
         return (self._proc / "sys/kernel/random/boot_id").read_text().strip()
@@ -67,6 +73,15 @@ class LinuxHost:
         for container in containers:
             await self._run(["crictl", "stop", "--timeout=30", container], SERVICE_SECONDS)
         return {"containers": ",".join(container[:13] for container in containers)}
+
+    async def isolate(self, devices: frozenset[str]) -> None:
+        if self._cards is not None:
+            await self._cards.set(devices)
+        elif devices:
+            raise HostError("no card list is configured (--card-list): this agent cannot tell the device plug-in")
+
+    async def _told(self, command: Sequence[str]) -> str:
+        return await self._run(command, SERVICE_SECONDS)
 
     async def holders(self, device: str) -> list[str]:
         return self._users(re.compile(f"/dev/nvidia{self._minor(device)}"))

@@ -131,7 +131,7 @@ class Kubelets(Part):
         conditions.append(self._condition(machine, before, "Ready", *word))
         return {
             "capacity": capacity,
-            "allocatable": {**capacity, **machine.allocatable},
+            "allocatable": {**capacity, **_offered(machine), **machine.allocatable},
             "conditions": conditions,
             "addresses": [
                 {"type": "InternalIP", "address": _address(machine)},
@@ -179,6 +179,11 @@ def _node_info(machine: Machine) -> Obj:
         "containerRuntimeVersion": "containerd://2.1.4",
         "kubeletVersion": VERSION,
     }
+
+
+def _offered(machine: Machine) -> dict[str, str]:
+    """What the device plug-in offers: every card but those it was told to keep back."""
+    return {GPU: str(sum(1 for card in machine.gpus if card.uuid not in machine.isolated))} if machine.gpus else {}
 
 
 def _address(machine: Machine) -> str:
