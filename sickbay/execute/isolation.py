@@ -14,9 +14,9 @@ from sickbay.api.core import Node
 from sickbay.api.isolation import read_isolation, write_isolation
 from sickbay.api.markers import leaving_by
 from sickbay.api.node_repair import NodeRepair
+from sickbay.api.nodemarks import marked_by
 from sickbay.api.words import HoldLevel, Phase, Step, StepState
 from sickbay.clock import Clock
-from sickbay.execute.marks import marked_by
 from sickbay.execute.progress import Told
 from sickbay.kube import errors
 from sickbay.kube.client import Client

@@ -95,5 +95,8 @@ class _Host:
     async def restart_device_plugin(self) -> Proof:
         return await self._calls.make(self._inner.restart_device_plugin)
 
+    async def isolate(self, devices: frozenset[str]) -> None:
+        await self._calls.make(lambda: self._inner.isolate(devices))
+
     async def reset_gpu(self, device: str) -> Proof:
         return await self._calls.make(lambda: self._inner.reset_gpu(device))
