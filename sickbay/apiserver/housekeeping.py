@@ -33,8 +33,9 @@ Found = tuple[ResourceType, Obj]
 class Housekeeper:
     """Keeps one store tidy."""
 
-    def __init__(self, store: Store) -> None:
-        self._store = store
+    def __init__(self, store: Store, owners: bool = True) -> None:
+        """Without `owners` somebody else looks after what is owned."""
+        self._store, self._owners = store, owners
         self._due = asyncio.Event()
         store.after_write(self._notice)
 
@@ -63,7 +64,7 @@ class Housekeeper:
     def step(self) -> None:
         """Do all that is due now."""
         self._expire_events()
-        while self._collect() or self._finish_namespaces():
+        while (self._owners and self._collect()) or self._finish_namespaces():
             pass
 
     def _expire_events(self) -> None:

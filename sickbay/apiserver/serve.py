@@ -16,6 +16,7 @@ from pathlib import Path
 import uvicorn
 
 from sickbay.apiserver.app import ApiServer
+from sickbay.apiserver.housekeeping import Housekeeper
 
 STOP_SECONDS = 2
 """Time for answers under way when the server is told to stop; then their connections are cut."""
@@ -52,14 +53,25 @@ class _Server(uvicorn.Server):
 class RunningServer:
     """A server that answers until it is closed."""
 
-    def __init__(self, app: ApiServer, server: _Server, task: asyncio.Task[None], url: str) -> None:
+    def __init__(
+        self,
+        app: ApiServer,
+        server: _Server,
+        task: asyncio.Task[None],
+        url: str,
+        keeper: asyncio.Task[None] | None = None,
+    ) -> None:
         self.url = url
+        self._keeper = keeper
         self._app = app
         self._server = server
         self._task = task
 
     async def close(self) -> None:
         """End all watches, answer what is under way, stop listening. Safe to call twice."""
+        if self._keeper is not None:
+            self._keeper.cancel()
+            await asyncio.wait([self._keeper])
         self._server.should_exit = True
         self._app.store.disconnect()
         await asyncio.wait([self._task])
@@ -72,9 +84,16 @@ class RunningServer:
 
 
 async def serve(
-    app: ApiServer, host: str = "127.0.0.1", port: int = 0, certificate: Certificate | None = None
+    app: ApiServer,
+    host: str = "127.0.0.1",
+    port: int = 0,
+    certificate: Certificate | None = None,
+    housekeeping: bool = True,
 ) -> RunningServer:
-    """Start serving; port 0 takes a free one. Raises CannotServe when the address is taken or not ours."""
+    """Start serving; port 0 takes a free one. Raises CannotServe when the address is taken or not ours.
+
+    `housekeeping`: collect garbage and let Events expire as long as it is served. The simulator has its own parts.
+    """
     listener = _listen(host, port)
     config = uvicorn.Config(
         app,
@@ -94,7 +113,8 @@ async def serve(
         listener.close()
         await task
     scheme = "https" if certificate else "http"
-    return RunningServer(app, server, task, f"{scheme}://{_printed(host)}:{listener.getsockname()[1]}")
+    keeper = asyncio.create_task(Housekeeper(app.store).run()) if housekeeping else None
+    return RunningServer(app, server, task, f"{scheme}://{_printed(host)}:{listener.getsockname()[1]}", keeper)
 
 
 def _printed(host: str) -> str:

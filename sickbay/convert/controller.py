@@ -82,7 +82,7 @@ class ConvertController:
         self._agents = AgentWatch(
             client, clock, self._sources, self._recorder, self._options.look, self._options.patience
         )
-        self._queue: WorkQueue[str] = WorkQueue(clock, randomness, name="convert")
+        self._queue: WorkQueue[str] = WorkQueue(clock, randomness, name="convert", metrics=client.metrics)
         self._events = Events(client, clock, self._sources.nodes, self._sources.infra, self._elector.check, registry)
         self._alerts, self._heard, self._types = AlertBook(), promoted.Memory(), dict[str, Asked]()
         self._objects = OtherObjects(client, clock, randomness, self._queue.add)

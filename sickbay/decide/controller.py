@@ -103,7 +103,7 @@ class DecideController:
             client, clock, self._sources, self._recorder, self._options.approval_prefixes, self._elector.check
         )
         self._views = Views(self._sources, self._reservations, tuple(self._options.automation))
-        self._queue: WorkQueue[Key] = WorkQueue(clock, randomness, name="decide")
+        self._queue: WorkQueue[Key] = WorkQueue(clock, randomness, name="decide", metrics=client.metrics)
         self._metrics = DecideMetrics(registry or CollectorRegistry(), self._sources)
         self._look = {
             "node": self._node,

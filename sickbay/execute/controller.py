@@ -83,8 +83,10 @@ class ExecuteController:
             namespace=self._options.namespace, identity=self._options.identity,
             times=self._options.lease,
         )  # fmt: skip
-        self._queue: WorkQueue[str] = WorkQueue(clock, randomness, name="execute", retry_high=RETRY_MOST)
-        self._cards: WorkQueue[str] = WorkQueue(clock, randomness, name="isolation", retry_high=RETRY_MOST)
+        self._queue, self._cards = (
+            WorkQueue[str](clock, randomness, name=name, retry_high=RETRY_MOST, metrics=client.metrics)
+            for name in ("execute", "isolation")
+        )
         self._recoveries: Informer[JobRecovery] = self._informer(kinds.JOB_RECOVERY)
         self._tools = self._made_tools(providers)
         self._shift: Shift | None = None

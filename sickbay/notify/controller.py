@@ -62,7 +62,7 @@ class NotifyController:
         self._client, self._clock, self._channels = client, clock, channels
         self._repairs: Informer[NodeRepair] = Informer(client, kinds.NODE_REPAIR, clock, randomness)
         self._events: Informer[InfraEvent] = Informer(client, kinds.INFRA_EVENT, clock, randomness)
-        self._queue: WorkQueue[Key] = WorkQueue(clock, randomness, name="notify")
+        self._queue: WorkQueue[Key] = WorkQueue(clock, randomness, name="notify", metrics=client.metrics)
         self._elector = Elector(
             client, clock, randomness, name="sickbay-notify",
             namespace=self._options.namespace, identity=self._options.identity,

@@ -85,7 +85,7 @@ class RecoverController:
             namespace=self._options.namespace, identity=self._options.identity,
             times=self._options.lease,
         )  # fmt: skip
-        self._queue: WorkQueue[JobId] = WorkQueue(clock, randomness, name="recover")
+        self._queue: WorkQueue[JobId] = WorkQueue(clock, randomness, name="recover", metrics=client.metrics)
         self._sources = Sources(client, clock, randomness, self._queue.add, self._options.resync)
         self._recorder = EventRecorder(client, clock, randomness, component="sickbay-recover")
         self._writer = Writer(client, self._sources, self._elector.check)

@@ -111,3 +111,15 @@ def test_a_kubeconfig_is_for_its_owner_alone(tmp_path: Path) -> None:
     write_kubeconfig(path, "http://127.0.0.1:1", token="t")
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
     assert "old" not in path.read_text()
+
+
+async def test_a_server_that_is_served_keeps_house(running: RunningServer, store: Store) -> None:
+    owner = store.create("configmaps", {"metadata": {"name": "owner"}}, "default")["metadata"]
+    reference = {"apiVersion": "v1", "kind": "ConfigMap", "name": "owner", "uid": owner["uid"]}
+    store.create("configmaps", {"metadata": {"name": "mine", "ownerReferences": [reference]}}, "default")
+    async with client_of(running) as client:
+        await client.delete("/api/v1/namespaces/default/configmaps/owner")
+        for _ in range(100):
+            if (await client.get("/api/v1/namespaces/default/configmaps/mine")).status_code == 404:
+                return
+    raise AssertionError("what it owned is still there")

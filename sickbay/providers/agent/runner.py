@@ -72,7 +72,7 @@ class TaskRunner:
         self._tasks: Informer[NodeTask] = Informer(
             client, kinds.NODE_TASK, clock, randomness, fields=f"spec.node.name={node}"
         )
-        self._queue: WorkQueue[str] = WorkQueue(clock, randomness, name="tasks")
+        self._queue: WorkQueue[str] = WorkQueue(clock, randomness, name="tasks", metrics=client.metrics)
         self._tasks.on_change(lambda _old, new: self._queue.add(new.metadata.name) if new is not None else None)
 
     async def run(self) -> None:

@@ -73,7 +73,7 @@ async def tell(loop: PacedLoop, settings: Settings, screen: Screen, finish: Call
     for manifest in fleet.objects():
         world.apply(manifest, "platform-team")
     world.settle()
-    async with await serve(world.server, port=settings.port) as server:
+    async with await serve(world.server, port=settings.port, housekeeping=False) as server:
         _not_in_use(settings.kubeconfig)
         settings.kubeconfig.parent.mkdir(parents=True, exist_ok=True)
         write_kubeconfig(settings.kubeconfig, server.url, user="demo")
