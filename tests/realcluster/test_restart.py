@@ -10,7 +10,7 @@ from sickbay.api.node_repair import NodeRepair
 from tests.realcluster import objects
 from tests.realcluster.objects import STEPS
 from tests.realcluster.world import World
-from tests.support.controlplane import API_SERVER
+from tests.support.controlplane import API_SERVER, ETCD
 from tests.support.eventually import eventually
 from tests.support.product import Process
 
@@ -61,8 +61,20 @@ async def test_a_process_that_dies_at_every_step_loses_and_doubles_nothing(world
     assert world.places(world.name) == [well, well]
 
 
-@pytest.mark.parametrize("step", ["Drain", "Repair"])
-async def test_an_api_server_that_dies_in_the_middle_delays_and_breaks_nothing(world: World, step: str) -> None:
+KILLED = {
+    "API server": (API_SERVER,),
+    "etcd": (ETCD,),
+    "both": (API_SERVER, ETCD),
+}
+
+
+@pytest.mark.case("N28")
+@pytest.mark.parametrize(
+    ("killed", "step"),
+    [("API server", "Drain"), ("API server", "Repair"), ("etcd", "Repair"), ("etcd", "Validate"), ("both", "Repair")],
+)
+async def test_a_store_that_dies_in_the_middle_delays_and_breaks_nothing(world: World, killed: str, step: str) -> None:
+    """Killed outright and started again on the same data, with decide and execute at work under their identities."""
     (sick,) = await world.nodes(1)
     await world.pool()
     before = world.marks(sick)
@@ -74,11 +86,15 @@ async def test_an_api_server_that_dies_in_the_middle_delays_and_breaks_nothing(w
         await eventually(lambda: world.calls(sick) == 1, 30, lambda: world.story(sick))
     else:
         await world.running(sick, step)
-    await asyncio.to_thread(world.plane.kill_process, API_SERVER)
-    await asyncio.to_thread(world.plane.start_process, API_SERVER)
+    for name in KILLED[killed]:
+        await asyncio.to_thread(world.plane.kill_process, name)
+    await world.clock.sleep(2)
+    for name in reversed(KILLED[killed]):
+        await asyncio.to_thread(world.plane.start_process, name)
     over = await world.closed(sick, 90)
     assert over.status.outcome == "Repaired"
     assert world.calls(sick) == 1
+    assert len(world.repairs(sick)) == 1
     assert world.marks(sick) == before
 
 
