@@ -68,7 +68,6 @@ KILLED = {
 }
 
 
-@pytest.mark.case("N28")
 @pytest.mark.parametrize(
     ("killed", "step"),
     [("API server", "Drain"), ("API server", "Repair"), ("etcd", "Repair"), ("etcd", "Validate"), ("both", "Repair")],
