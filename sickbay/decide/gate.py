@@ -152,9 +152,9 @@ def _question(work: Work, gate: Approval) -> str:
 def _denied(work: Work, message: str) -> None:
     """The row "denied" of the outcome table; a time-out with Abort ends the same way."""
     step = work.current.step
-    if step in (Step.QUARANTINE, Step.DRAIN):
+    if step == Step.QUARANTINE or (step == Step.DRAIN and not work.acted):
         cancel(work, Outcome.DENIED, message)
-    elif step == Step.REPAIR:
+    elif step in (Step.DRAIN, Step.REPAIR):
         to_validate(work, Outcome.DENIED, message)
     else:
         needs_people(work, Needs.APPROVAL_TIMEOUT, f"{message}: the node stays quarantined; uncordon it to return it")

@@ -233,6 +233,8 @@ def _drain_late(work: Work) -> None:
     choice = work.step(Step.DRAIN).on_timeout or DrainTimeout.ESCALATE
     message = f"the drain did not end in time: {_told(work) or 'pods are left'}"
     state = work.state(Step.DRAIN)
+    if choice == DrainTimeout.ROLL_BACK and work.acted:
+        return gate.to_validate(work, Outcome.GAVE_UP, message)
     if choice == DrainTimeout.ROLL_BACK:
         work.note(names.step_reason(Step.DRAIN, StepState.FAILED), message, warning=True)
         cancel(work, Outcome.GAVE_UP, f"given up and rolled back: {message}")

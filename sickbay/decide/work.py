@@ -16,7 +16,7 @@ from sickbay.api.core import Node
 from sickbay.api.fault_type import FaultType
 from sickbay.api.node_repair import Attempt, Current, NodeRepair, NodeRepairStatus, Plan, PlanStep, Report, StepStatus
 from sickbay.api.repair_pool import RepairPool
-from sickbay.api.words import Phase, StepState
+from sickbay.api.words import Phase, Step, StepState
 from sickbay.clock import parse_time, rfc3339
 from sickbay.decide.faults import Active
 from sickbay.decide.gangs import Tenants
@@ -118,6 +118,11 @@ class Work:
     @property
     def current(self) -> Current:
         return self.repair.status.current
+
+    @property
+    def acted(self) -> bool:
+        """Repair has begun once: the node returns only when it is validated, or by a person's hand."""
+        return bool(self.repair.status.step(Step.REPAIR).attempts)
 
     def step(self, name: str) -> PlanStep:
         """The plan's settings for a step; the defaults for a step that is only implied (Validate)."""

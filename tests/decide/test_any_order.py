@@ -191,6 +191,8 @@ class AnyOrder(RuleBasedStateMachine):
 
     @invariant()
     def no_return_without_a_validation_after_the_last_act(self):
+        if self.story.phase == "Cancelling":
+            assert self.story.outcome == "CancelledByPerson" or not self.story.acts()
         if self.story.state("Unquarantine") != "Running" or self.story.phase != "Running":
             return
         steps = self.story.repair.status.steps

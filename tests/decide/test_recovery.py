@@ -342,6 +342,44 @@ def test_a_ladder_that_climbs_to_the_whole_node_empties_it_first_behind_a_gate_b
     assert story.clean()
 
 
+def climbing(**drain):
+    """A service would not start; the reboot that comes next needs the node empty, and the rule has no Drain."""
+    types = (fault_type("test.climbs", remedy=["RestartService", "RebootNode"], clears_by="condition"),)
+    story = Story("test.climbs", rule=rule(procedure("Quarantine", "Repair", "Unquarantine")), types=types)
+    story.run("Quarantine").report("Failed", "it does not start")
+    return story
+
+
+def test_a_denied_drain_after_a_first_remedy_returns_the_node_only_when_it_is_found_well():
+    story = climbing()
+    story.deny("Drain")
+    story.at("Validate", "Running")
+    story.fault("test.climbs", "False")
+    story.run("Validate", "Unquarantine").ended("Cancelled", "Denied")
+    assert story.acts() == ["RestartService"]
+    assert story.clean()
+
+
+def test_a_denied_drain_after_a_first_remedy_leaves_a_node_that_is_not_well_with_people():
+    story = climbing()
+    story.deny("Drain")
+    story.report("Failed", "not well: not proven gone: test.climbs")
+    assert (story.phase, story.needs) == ("NeedsHuman", "ValidationFailed")
+    assert story.state("Unquarantine") != "Running"
+
+
+def test_a_second_drain_that_takes_too_long_is_not_rolled_back_past_a_validation():
+    steps = procedure()
+    steps[1] |= {"options": {"scope": "GPUPods"}, "onTimeout": "RollBack", "timeout": "20m"}
+    story = Story("test.reset", rule=rule(steps)).run("Quarantine", "Drain")
+    story.report("Failed", "refused")
+    story.at("Drain", "Running")
+    story.after(minutes(21))
+    story.at("Validate", "Running")
+    story.report("Failed", "not well")
+    assert (story.phase, story.needs) == ("NeedsHuman", "ValidationFailed")
+
+
 def test_a_drain_of_gpu_pods_is_done_again_in_full_before_the_node_goes_down():
     steps = procedure()
     steps[1] |= {"options": {"scope": "GPUPods"}}
