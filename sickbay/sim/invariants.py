@@ -5,12 +5,11 @@ itself. It is told of every write and every destructive act, and notes what brea
 
 * caps hold, and breakers and Holds are kept (`limitinvariants`, `holdinvariants`)
 * no gated step runs without its own approval, given by somebody else after we asked
-* no return without a passed validation, except a person's cancel and the rollback before Repair
+* a passed validation is true; no return without one, except a person's cancel and the rollback before Repair
 * no disruption budget is broken; no pod is evicted outside a drain
 * no foreign cordon, taint, label or annotation is touched
 * an act on a whole domain finds every member of its group drained
-* at most one destructive act per attempt, none for a repair that has ended, none on another node of the same name
-* no act that cannot be undone without a person's word, unless the pool calls its data disposable
+* each act is claimed, comes once, and is still wanted by everybody who may say so (`actinvariants`)
 * no node is worked on by two repairs at once
 * every open wait has a deadline
 * no job lands on a suspect (`jobinvariants`)
@@ -23,24 +22,21 @@ stood for `slack` seconds. In a run without bad weather that is the moment betwe
 from __future__ import annotations
 
 import json
-from collections import Counter
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 import msgspec
 
 from sickbay.api import names
-from sickbay.api.actions import ACTIONS
 from sickbay.api.node_repair import NodeRepair
 from sickbay.api.words import ENDED, Outcome, Phase, Step, StepState
 from sickbay.apiserver.errors import Obj
-from sickbay.apiserver.selectors import selector_matches
 from sickbay.apiserver.writes import Write
-from sickbay.sim.hand import BUDGETS, HOLDS, NODES, POOLS, REPAIRS, labels_of
+from sickbay.sim.actinvariants import LIVE, ActInvariants
+from sickbay.sim.hand import FAULT_TYPES, HOLDS, NODES, POOLS, REPAIRS, condition_of
 from sickbay.sim.history import KUBERNETES_TAINTS, OURS, Marks, marks_of
 from sickbay.sim.holdinvariants import HoldInvariants, fresh_claim
 from sickbay.sim.jobinvariants import JobInvariants
-from sickbay.sim.journal import Action
 from sickbay.sim.limitinvariants import LimitInvariants
 from sickbay.sim.world import World
 
@@ -51,8 +47,7 @@ FINDINGS = (names.DEVICES,)
 """The agent's own report, which follows the faults and not the repair."""
 SHARED_KEYS = (names.SCALE_DOWN_DISABLED, names.DO_NOT_DISRUPT)
 """Ours while we hold a node; what stood there before comes back."""
-LIVE = 5.0
-"""Seconds that a permit, its claim and an answer of the API server may lie apart in any run."""
+AUTOMATION = ("nvidia-driver", "gpu-operator", "kured", "node-maintenance", "cluster-autoscaler", "karpenter")
 OUR_TAINTS = (names.QUARANTINE, "node.kubernetes.io/out-of-service")
 
 
@@ -73,6 +68,8 @@ class _Node:
     questions: set[str] = field(default_factory=set)
     """Approval labels that we have put there. What people label without having been asked is theirs."""
     person_uncordoned: bool = False
+    taken_back: float | None = None
+    """Since when a person has the node back that we had closed."""
 
 
 class Invariants:
@@ -88,13 +85,12 @@ class Invariants:
         self._validated: set[str] = set()
         self._over_since: dict[str, float] = {}
         """Since when each repair, by UID, is over or being cancelled."""
-        self._acts: Counter[str] = Counter()
-        self._judged = 0
         self._jobs = JobInvariants(world, self._break)
         self._limits = LimitInvariants(world, self._break, max(slack, LIVE))
         self._holds = HoldInvariants(world, self._break, max(slack, LIVE))
+        self._acts = ActInvariants(world, self, self._holds, self._break, slack)
         world.store.after_write(self._after_write)
-        world.journal.on_change.append(self._judge_acts)
+        world.journal.on_change.append(self._acts.judge)
 
     def _break(self, text: str) -> None:
         if text not in self._noted:
@@ -102,7 +98,7 @@ class Invariants:
             self.violations.append(Violation(self._world.loop.time(), text))
 
     def _after_write(self, write: Write) -> None:
-        self._judge_acts()
+        self._acts.judge()
         if write.old is write.new:
             return
         if write.resource == NODES:
@@ -136,9 +132,9 @@ class Invariants:
         self._asked(write, known, new)
         before = old.annotations.get(names.QUARANTINE)
         if before is None and names.QUARANTINE in new.annotations:
-            known.person_uncordoned = False
+            known.person_uncordoned, known.taken_back = False, None
             record = json.loads(new.annotations[names.QUARANTINE])
-            self._limits.quarantined(write.new, self._repair_by_uid(str(record.get("uid", ""))))
+            self._limits.quarantined(write.new, self.repair_by_uid(str(record.get("uid", ""))))
         if before is not None and names.QUARANTINE not in new.annotations:
             self._returned(write, known, before)
 
@@ -147,7 +143,11 @@ class Invariants:
         if not write.user.startswith(KUBERNETES):
             known.before = _moved(known.before, _foreign(old), _foreign(new))
             known.person_uncordoned |= old.unschedulable and not new.unschedulable
-            if names.QUARANTINE in old.annotations and names.QUARANTINE not in new.annotations:
+            opened = old.unschedulable and not new.unschedulable
+            unmarked = names.QUARANTINE in old.annotations and names.QUARANTINE not in new.annotations
+            if names.QUARANTINE in old.annotations and (opened or unmarked) and not _automation(write.user):
+                known.taken_back = self._world.loop.time()
+            if unmarked:
                 # Whoever takes our mark away and leaves the cordon has made it theirs.
                 known.person_uncordoned = True
                 known.before = replace(known.before, unschedulable=new.unschedulable)
@@ -190,7 +190,7 @@ class Invariants:
     def _returned(self, write: Write, known: _Node, text: str) -> None:
         """Our quarantine was taken away by us: was the node proven well?"""
         record = json.loads(text)
-        repair = self._repair_by_uid(str(record.get("uid", "")))
+        repair = self.repair_by_uid(str(record.get("uid", "")))
         if repair is None:
             return
         validated = record["uid"] in self._validated
@@ -201,11 +201,18 @@ class Invariants:
 
     # --- repairs
 
-    def _repairs(self) -> list[NodeRepair]:
+    def repairs(self) -> list[NodeRepair]:
         return [_decode(obj) for obj in self._world.store.list(REPAIRS)]
 
-    def _repair_by_uid(self, uid: str) -> NodeRepair | None:
-        return next((repair for repair in self._repairs() if repair.metadata.uid == uid), None)
+    def over_since(self, uid: str) -> float:
+        return self._over_since.get(uid, 0.0)
+
+    def taken_back(self, node: str) -> float | None:
+        known = self._nodes.get(node)
+        return known.taken_back if known is not None else None
+
+    def repair_by_uid(self, uid: str) -> NodeRepair | None:
+        return next((repair for repair in self.repairs() if repair.metadata.uid == uid), None)
 
     def _repair_written(self, write: Write) -> None:
         if write.new is None:
@@ -235,22 +242,22 @@ class Invariants:
         gate = planned.approval if planned is not None else None
         if gate is not None and gate.by != "Jobs":
             attempt = repair.status.current.attempt
-            given = self._word_given(repair, step, attempt) or self._approved_for_group(repair, step)
+            given = self.word_given(repair, step, attempt) or self._approved_for_group(repair, step)
             if repair.status.phase != Phase.CANCELLING and not given:
                 self._break(f"{repair.metadata.name}: {step} (attempt {attempt}) began without its own approval")
         self._limits.step_began(repair, step)
 
-    def _word_given(self, repair: NodeRepair, step: str, attempt: int) -> bool:
+    def word_given(self, repair: NodeRepair, step: str, attempt: int) -> bool:
         """Approved for this attempt; the return also when only the write of an approved one had failed."""
         uid = repair.metadata.uid
         if (uid, step, attempt) in self._approved:
             return True
         failed = {a.n for a in repair.status.step(step).attempts if a.state == StepState.FAILED}
         again = step == Step.UNQUARANTINE and attempt - 1 in failed
-        return again and self._word_given(repair, step, attempt - 1)
+        return again and self.word_given(repair, step, attempt - 1)
 
     def _alone(self, repair: NodeRepair, step: str) -> None:
-        for other in self._repairs():
+        for other in self.repairs():
             same = other.spec.node.uid == repair.spec.node.uid and other.metadata.uid != repair.metadata.uid
             if same and not other.ended and any(s.state == StepState.RUNNING for s in other.status.steps.values()):
                 self._break(f"{repair.metadata.name}: {step} began while {other.metadata.name} works on the same node")
@@ -260,12 +267,28 @@ class Invariants:
         was = old.status.step(Step.VALIDATE).state if old is not None else ""
         if new.status.step(Step.VALIDATE).state == StepState.DONE and was != StepState.DONE:
             self._validated.add(uid)
+            self._well(new)
         if new.status.phase in (*ENDED, Phase.CANCELLING):
             self._over_since.setdefault(uid, self._world.loop.time())
 
+    def _well(self, repair: NodeRepair) -> None:
+        """A passed validation is true: the node is Ready, and no fault of the repair has been seen all the while."""
+        now, name = self._world.loop.time(), repair.spec.node.name
+        seen = [self._world.history.node_at(name, at) for at in (now, now - max(self._slack, LIVE))]
+        for word, wrong in (("not Ready", _not_ready), ("still faulty", lambda n: _shows(n, self._conditions(repair)))):
+            if all(n is not None and n["metadata"]["uid"] == repair.spec.node.uid and wrong(n) for n in seen):
+                self._break(f"{repair.metadata.name}: Validate passed, and node {name} is {word}")
+
+    def _conditions(self, repair: NodeRepair) -> set[str]:
+        """Types of the conditions that mean one of the repair's own faults, as far as FaultType objects name them."""
+        faults = {fault.type for fault in repair.spec.faults}
+        types = [t for t in self._world.store.list(FAULT_TYPES) if t["metadata"]["name"] in faults]
+        matches = [match for t in types for match in t["spec"].get("match") or ()]
+        return {m["condition"]["type"] for m in matches if (m.get("condition") or {}).get("status", "True") == "True"}
+
     def _approved_for_group(self, repair: NodeRepair, step: str) -> bool:
         """One member is asked for all."""
-        members = {r.metadata.uid for r in self._repairs() if repair.spec.group.id and _same_group(r, repair)}
+        members = {r.metadata.uid for r in self.repairs() if repair.spec.group.id and _same_group(r, repair)}
         return any(uid in members and step == asked for uid, asked, _ in self._approved)
 
     def _as_before(self, repair: NodeRepair) -> None:
@@ -274,7 +297,7 @@ class Invariants:
         if node is None or node["metadata"]["uid"] != repair.spec.node.uid:
             return
         if repair.status.outcome == Outcome.LEFT_QUARANTINED or any(
-            other.spec.node.uid == repair.spec.node.uid and not other.ended for other in self._repairs()
+            other.spec.node.uid == repair.spec.node.uid and not other.ended for other in self.repairs()
         ):
             return
         name, now = repair.spec.node.name, marks_of(node)
@@ -285,100 +308,29 @@ class Invariants:
         for difference in known.before.differences(_foreign(now)):
             self._break(f"node {name} is not as it was before {repair.metadata.name}: {difference}")
 
-    # --- acts
-
-    def _judge_acts(self) -> None:
-        actions = self._world.journal.actions
-        while self._judged < len(actions):
-            action = actions[self._judged]
-            self._judged += 1
-            if action.kind in ("Evict", "DeletePod"):
-                self._pod_act(action)
-            else:
-                self._machine_act(action)
-
-    def _machine_act(self, action: Action) -> None:
-        what = f"{action.kind} of {action.node} under {action.key or 'no key'}"
-        self._acts[action.key] += 1
-        if not action.key or self._acts[action.key] > 1:
-            self._break(f"{what} came {self._acts[action.key]} times")
-        holder = action.key.partition("/")[0]
-        self._domain_act(what, [r for r in self._repairs() if r.spec.group.id == holder])
-        repair = self._repair_by_uid(holder)
-        self._holds.acted(action, repair)
-        if repair is None:
-            return
-        if self._is_over(repair):
-            self._break(f"{what}: the repair is {repair.status.phase}")
-        self._asked_first(action, what, repair)
-        node = self._world.store.find(NODES, action.node)
-        if node is not None and node["metadata"]["uid"] != repair.spec.node.uid:
-            self._break(f"{what}: the node is another one than the repair is for")
-
-    def _domain_act(self, what: str, members: list[NodeRepair]) -> None:
-        """An act on a whole domain finds every member out of service and drained."""
-        for repair in members:
-            node = self._world.store.find(NODES, repair.spec.node.name)
-            if repair.ended or node is None or node["metadata"]["uid"] != repair.spec.node.uid:
-                continue
-            if repair.status.phase == Phase.CANCELLING or not _emptied(repair):
-                self._break(f"{what}: member {repair.spec.node.name} is {repair.status.phase} and not drained for it")
-
-    def _is_over(self, repair: NodeRepair) -> bool:
-        if repair.status.phase not in (*ENDED, Phase.CANCELLING):
-            return False
-        return self._world.loop.time() - self._over_since.get(repair.metadata.uid, 0.0) >= self._slack
-
-    def _asked_first(self, action: Action, what: str, repair: NodeRepair) -> None:
-        """What cannot be undone needs a person's word, unless the pool says that nothing is lost."""
-        attempt = int(action.key.rpartition("/")[2] or 0)
-        acting = ACTIONS.get(repair.status.current.action)
-        planned = repair.spec.plan.step(Step.REPAIR)
-        if acting is None or not acting.asks_first or repair.status.current.attempt != attempt:
-            return
-        if planned is not None and planned.gate_irreversible and not self._word_given(repair, Step.REPAIR, attempt):
-            self._break(f"{what}: nobody was asked before an act that cannot be undone")
-
-    def _pod_act(self, action: Action) -> None:
-        what = f"{action.kind} of pod {action.target} on {action.node}"
-        mine = [r for r in self._repairs() if r.spec.node.name == action.node]
-        open_ = [r for r in mine if not r.ended]
-        for repair in open_:
-            self._holds.acted(action, repair)
-        # A drain that was stopped a moment ago may still have an eviction on its way.
-        lately = [r for r in mine if not self._is_over(r)]
-        if not any(r.status.step(Step.DRAIN).state == StepState.RUNNING for r in open_) and not (
-            self._slack and any(r.status.step(Step.DRAIN).started for r in lately)
-        ):
-            self._break(f"{what}: no drain of that node runs")
-        if action.kind == "DeletePod":
-            self._budget(action, what, open_)
-
-    def _budget(self, action: Action, what: str, repairs: list[NodeRepair]) -> None:
-        """The API server keeps budgets for evictions; a deletion goes around it."""
-        for repair in repairs:
-            drain = repair.spec.plan.step(Step.DRAIN)
-            if drain is not None and drain.options is not None and drain.options.force.allowed:
-                return
-        namespace, _, name = action.target.partition("/")
-        pod = self._world.store.find("pods", name, namespace)
-        if pod is None:
-            return
-        for budget in self._world.store.list(BUDGETS, namespace):
-            selected = selector_matches((budget.get("spec") or {}).get("selector"), labels_of(pod))
-            if selected and not (budget.get("status") or {}).get("disruptionsAllowed"):
-                self._break(f"{what}: its budget {budget['metadata']['name']} allows no disruption")
-
     def at_end(self, settled: bool = False) -> None:
         """The run is over. Where all has come to rest, no node bears a trace of us without a repair that holds it."""
-        self._judge_acts()
+        self._acts.judge()
         if not settled:
             return
         last: dict[str, NodeRepair] = {}
-        for repair in self._repairs():
+        for repair in self.repairs():
             last[repair.spec.node.uid] = repair
         for repair in last.values():
             self._as_before(repair)
+
+
+def _automation(user: str) -> bool:
+    """Known automation is no person (api.md, `sickbay.dev/changed-by`)."""
+    return any(word in user for word in AUTOMATION)
+
+
+def _not_ready(node: Obj) -> bool:
+    return condition_of(node, "Ready").get("status") != "True"
+
+
+def _shows(node: Obj, types: set[str]) -> bool:
+    return any(condition_of(node, type_).get("status") == "True" for type_ in types)
 
 
 def _decode(obj: Obj) -> NodeRepair:
@@ -422,11 +374,6 @@ def _moved(base: Marks, old: Marks, new: Marks) -> Marks:
 
 def _same_group(one: NodeRepair, other: NodeRepair) -> bool:
     return one.spec.group.id == other.spec.group.id
-
-
-def _emptied(repair: NodeRepair) -> bool:
-    steps = [s.step for s in repair.spec.plan.steps if s.step in (Step.QUARANTINE, Step.DRAIN)]
-    return all(repair.status.step(step).state in (StepState.DONE, StepState.SKIPPED) for step in steps)
 
 
 __all__ = ["KUBERNETES_TAINTS", "Invariants", "Violation"]

@@ -66,6 +66,11 @@ class Rogue:
         slots = [{"repair": f"{n}-1", "node": n, "kind": k, "since": "2027-03-01T08:00:00Z"} for n, k in held]
         self.hand.merge(POOLS, "train", {"status": {"slots": slots}}, subresource="status")
 
+    def claim(self, attempt=1, name="train-0-1"):
+        """Repair runs, and its attempt is claimed."""
+        report = {"state": "Claimed", "attempt": attempt, "planGeneration": 1, "term": 1}
+        self.status(name, steps={"Repair": {"state": "Running", "report": report}})
+
     def hold(self, level, **scope):
         self.person.create(
             HOLDS, {"metadata": {"name": "h"}, "spec": {"scope": scope or {"all": True}, "level": level}}
@@ -96,7 +101,8 @@ async def test_a_clean_life_breaks_nothing():
         r.answer()
         r.slot("Repair")
         r.status(steps={"Drain": {"state": "Running"}})
-        r.status(steps={"Drain": {"state": "Done"}, "Repair": {"state": "Running"}})
+        r.status(steps={"Drain": {"state": "Done"}})
+        r.claim()
         r.world.journal.act("Reboot", "train-0", key=f"{uid}/Repair/1")
         r.hand.merge(NODES, "train-0", {"metadata": {"labels": {APPROVAL: None}, "annotations": {names.INQUIRY: None}}})
         r.status(steps={"Repair": {"state": "Done"}, "Validate": {"state": "Done"}})
@@ -365,11 +371,55 @@ async def test_what_cannot_be_undone_needs_a_word(gated, broken):
 async def test_one_destructive_act_per_attempt():
     async with rogue() as r:
         uid = r.open(**RUNNING)
-        r.world.journal.act("Reboot", "train-0", key=f"{uid}/Repair/1")
-        r.world.journal.act("Reboot", "train-0", key=f"{uid}/Repair/2")
+        for attempt in (1, 2):
+            r.claim(attempt)
+            r.world.journal.act("Reboot", "train-0", key=f"{uid}/Repair/{attempt}")
         assert r.broken == []
         r.world.journal.act("Reboot", "train-0", key=f"{uid}/Repair/2")
         assert r.broken == [f"Reboot of train-0 under {uid}/Repair/2 came 2 times"]
+
+
+async def test_no_act_that_nobody_has_claimed():
+    async with rogue() as r:
+        uid = r.open(**RUNNING)
+        r.status(steps={"Repair": {"state": "Running"}})
+        r.world.journal.act("Reboot", "train-0", key=f"{uid}/Repair/1")
+        assert r.broken == [f"Reboot of train-0 under {uid}/Repair/1: attempt 1 is not claimed, or over"]
+
+
+@pytest.mark.parametrize(("by", "broken"), [("admin", True), ("system:serviceaccount:kured:kured", False)])
+@pytest.mark.parametrize("what", ["uncordon", "unmark"])
+async def test_no_act_on_a_node_that_a_person_has_taken_back(what, by, broken):
+    async with rogue() as r:
+        uid = r.open(**RUNNING)
+        r.quarantine(uid)
+        r.claim()
+        patch = {"spec": {"unschedulable": None}} if what == "uncordon" else {
+            "metadata": {"annotations": {names.QUARANTINE: None}}}  # fmt: skip
+        r.world.person(by).merge(NODES, "train-0", patch)
+        await r.world.clock.sleep(60)
+        r.world.journal.act("Reboot", "train-0", key=f"{uid}/Repair/1")
+        assert any("a person took the node back" in text for text in r.broken) is broken
+
+
+async def test_no_act_for_a_record_that_was_deleted():
+    async with rogue() as r:
+        uid = r.open(**RUNNING)
+        r.claim()
+        r.hand.merge(REPAIRS, "train-0-1", {"metadata": {"finalizers": ["sickbay.dev/finalizer"]}})
+        r.person.delete(REPAIRS, "train-0-1")
+        await r.world.clock.sleep(60)
+        r.world.journal.act("Reboot", "train-0", key=f"{uid}/Repair/1")
+        assert any("the record was deleted" in text for text in r.broken)
+
+
+async def test_a_passed_validation_of_a_node_that_is_not_ready_is_a_lie():
+    async with rogue() as r:
+        r.open(**RUNNING)
+        r.world.machine("train-0").set_heartbeat(False)
+        await r.world.clock.sleep(120)
+        r.status(steps={"Validate": {"state": "Done"}})
+        assert "train-0-1: Validate passed, and node train-0 is not Ready" in r.broken
 
 
 @pytest.mark.parametrize("phase", ["Cancelled", "Cancelling", "Succeeded", "Failed"])
