@@ -189,11 +189,21 @@ def _again(
         return None
     outcome, same = repair.status.outcome, active.identity == known.source.id and active.since is not None
     if outcome == Outcome.GAVE_UP:
-        pause = ROLLED_BACK_FIRST * (1 << min(10, max(0, _given_up(active.name, history) - 1)))
-        return parse_time(repair.status.ended_at) + min(pause, ROLLED_BACK_MOST)
+        return parse_time(repair.status.ended_at) + pause_after(_given_up(active.name, history))
     if outcome in (Outcome.REPAIRED, Outcome.SELF_RECOVERED) and same and known.cleared_at is not None:
         return NEVER  # this very evidence was judged and cleared
     return kept_back(repair, active, node, pool)
+
+
+def next_pause(repair: NodeRepair, past: Iterable[NodeRepair]) -> timedelta:
+    """How long the node waits for its next repair when this one is rolled back too."""
+    history = [r for r in past if r.spec.node.uid == repair.spec.node.uid and r.metadata.uid != repair.metadata.uid]
+    return pause_after(1 + (_given_up(repair.spec.faults[0].type, history) if repair.spec.faults else 0))
+
+
+def pause_after(times: int) -> timedelta:
+    """The pause after so many repairs in a row that were rolled back: 30 minutes, doubled up to a day (api.md)."""
+    return min(ROLLED_BACK_FIRST * (1 << min(10, max(0, times - 1))), ROLLED_BACK_MOST)
 
 
 def _given_up(fault: str, history: list[NodeRepair]) -> int:

@@ -7,6 +7,7 @@ from datetime import timedelta
 import msgspec
 
 from sickbay.api import names
+from sickbay.api.duration import format_duration
 from sickbay.api.node_repair import Attempt, RepairFault
 from sickbay.api.words import DrainTimeout, Needs, Outcome, Phase, ReportState, Stage, Step, StepState, WaitsFor
 from sickbay.clock import rfc3339
@@ -237,7 +238,8 @@ def _drain_late(work: Work) -> None:
         return gate.to_validate(work, Outcome.GAVE_UP, message)
     if choice == DrainTimeout.ROLL_BACK:
         work.note(names.step_reason(Step.DRAIN, StepState.FAILED), message, warning=True)
-        cancel(work, Outcome.GAVE_UP, f"given up and rolled back: {message}")
+        again = format_duration(work.view.pause())
+        cancel(work, Outcome.GAVE_UP, f"given up and rolled back: {message}; tried again {again} after its end")
         return None
     if choice != DrainTimeout.CONTINUE:
         return _failed(work, message)

@@ -63,6 +63,7 @@ class Views:
             hands_off=hands_off,
             joins=joins,
             seen=sources.seen(node),
+            pause=lambda: opening.next_pause(repair, sources.repairs_of(node.name)),
             replan=lambda lead: self._plan_for(repair, node, pool, lead, now),
             tenants=sources.tenancy.of(node.name) if _waits_for_jobs(repair) else None,
             automation=self._automation,

@@ -57,6 +57,8 @@ class View:
     nor what a person decided keeps them back. None = all."""
     seen: Mapping[str, datetime] = field(default_factory=dict)
     """Since when each active fault has been seen without a break, by our own clock."""
+    pause: Callable[[], timedelta] = lambda: timedelta(minutes=30)
+    """How long the node waits for its next repair when this one is rolled back."""
     replan: Callable[[Active], Plan | None] = lambda _: None
     """The plan for another leading fault under the rules of now; None when no rule matches it."""
     automation: tuple[str, ...] = names.AUTOMATION

@@ -28,8 +28,10 @@ from sickbay.sim.scenario.runner import pool_spec
 from sickbay.sim.world import World
 
 CREATOR = "scenario"
-SLACK = 45.0
-"""Seconds by which a process may be behind: a Lease outlives its holder by 15, and watches lag, break and back off."""
+PACE = 2.0
+"""Leases and heartbeats are half as frequent as usual: a good part of a small world's work is nothing else."""
+SLACK = 60.0
+"""Seconds by which a process may be behind: a Lease outlives its holder by 30, and watches lag, break and back off."""
 QUIET_LEAST, QUIET_MOST, LOOK = 120.0, 3 * 3600.0, 30.0
 """Virtual seconds of the tail, and between two looks at whether all has settled."""
 LAST_EVENTS = 10
@@ -84,7 +86,7 @@ def run(drawing: Drawing, verbose: bool = False) -> Result:
 class _Run:
     def __init__(self, loop: VirtualLoop, drawing: Drawing, result: Result) -> None:
         self._drawing, self._result = drawing, result
-        self._world = World(loop, drawing.seed, Settings(governor=False))
+        self._world = World(loop, drawing.seed, Settings(governor=False, pace=PACE))
         self._dice = Dice(self._world.randomness.fork())
         self._invariants = Invariants(self._world, SLACK)
         expressions = Expressions(self._world)

@@ -46,7 +46,7 @@ def _leader(dice: Dice, components: list[str], when: float) -> list[Entry]:
         return [at(when, "leader", action="steal", component=component)]
     return [
         at(when, "leader", action="pause", component=component),
-        at(when + dice.one([3, 9, 14, 25, 60]), "leader", action="resume", component=component),
+        at(when + dice.one([3, 12, 28, 45, 75]), "leader", action="resume", component=component),
     ]
 
 
