@@ -16,7 +16,7 @@ from sickbay.sim.scenario.spec import Scenario, read
 
 FOLDER = Path(__file__).parents[2] / "scenarios"
 QUICK = ("loop/by-the-cloud", "loop/by-the-agent")
-_CASE = re.compile(r"(?:^|/)([NR]\d\d)\b")
+_CASE = re.compile(r"(?:^|/)([NRPK]\d{2,3})\b")
 
 
 def runs() -> list[object]:

@@ -69,7 +69,7 @@ def _hand(dice: Dice, world: Drawn, when: float) -> list[Entry]:
 
 def _mark(dice: Dice, world: Drawn, when: float) -> list[Entry]:
     node, later = dice.one(world.nodes), when + dice.moment(5, 150)
-    match dice.between(0, 5):
+    match dice.weighted([(1, 0), (1, 1), (1, 2), (1, 3), (3, 4), (1, 5)]):
         case 0:
             key = dice.one(["team", "ToBeDeletedByClusterAutoscaler", "karpenter.sh/disrupted"])
             return [
