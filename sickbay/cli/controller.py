@@ -53,9 +53,9 @@ class Settings:
     """Endpoints that hooks of rules may call."""
     automation: tuple[str, ...] = ()
     """User names of automation, as patterns, beside those that are known."""
-    alerts_listen: str = ""
-    alerts_token: Path | None = None
-    """File with the token that Alertmanager sends; without one no alerts are taken."""
+    intake_listen: str = ""
+    intake_token: Path | None = None
+    """File with the token that senders show; without one nothing is taken by HTTP."""
 
 
 def _webhooks(_: click.Context, __: click.Parameter, values: tuple[str, ...]) -> tuple[tuple[str, str], ...]:
@@ -115,16 +115,18 @@ def _endpoints(_: click.Context, __: click.Parameter, value: str | None) -> Mapp
     help="The endpoints that hooks of rules may call, with what requests to them are signed with.",
 )  # fmt: skip
 @click.option(
-    "--alerts-token-file", "alerts_token", default=None, type=click.Path(path_type=Path), metavar="FILE",
-    help="Take alerts from Alertmanager's webhook: the bearer token it has to send, read again at each message.",
+    "--intake-token-file", "intake_token", default=None, type=click.Path(path_type=Path), metavar="FILE",
+    help="Take alerts and announcements by HTTP: the bearer token that senders show, read again at each message.",
 )  # fmt: skip
-@click.option("--alerts-listen", default="127.0.0.1:8081", show_default=True, help="Address of that webhook, /alerts.")
+@click.option(
+    "--intake-listen", default="127.0.0.1:8081", show_default=True, help="Where: /alerts and /announcements/SOURCE."
+)
 @click.option("--listen", default="127.0.0.1:8080", show_default=True, help="Address of /healthz, /readyz, /metrics.")
 @click.option("--log-level", type=click.Choice(list(LEVELS)), default="info", show_default=True)
 def controller(
     kubeconfig: str, context: str, namespace: str, components: tuple[str, ...], prefixes: dict[str, str],
     max_acts_10m: int, max_acts_1h: int, listen: str, webhooks: tuple[tuple[str, str], ...], log_level: str,
-    hooks: Mapping[str, Endpoint], automation: tuple[str, ...], alerts_token: Path | None, alerts_listen: str,
+    hooks: Mapping[str, Endpoint], automation: tuple[str, ...], intake_token: Path | None, intake_listen: str,
 ) -> None:  # fmt: skip
     """Decide which nodes are repaired, and repair them.
 
@@ -135,7 +137,7 @@ def controller(
     chosen = components or COMPONENTS
     settings = Settings(
         kubeconfig, context, namespace, chosen, prefixes, governor, listen, webhooks, hooks, automation,
-        alerts_listen if alerts_token is not None else "", alerts_token,
+        intake_listen if intake_token is not None else "", intake_token,
     )  # fmt: skip
     run_until_signal(run(settings))
 
@@ -159,7 +161,7 @@ async def run(settings: Settings) -> None:
     try:
         async with contextlib.AsyncExitStack() as serving:
             await serving.enter_async_context(health.served(settings.listen, health.app(registry, awaited)))
-            await _serve_alerts(serving, settings, running, registry)
+            await _serve_intake(serving, settings, running, registry)
             group = await serving.enter_async_context(asyncio.TaskGroup())
             for controller in running:
                 group.create_task(controller.run())
@@ -168,18 +170,18 @@ async def run(settings: Settings) -> None:
             await client.aclose()
 
 
-async def _serve_alerts(
+async def _serve_intake(
     serving: contextlib.AsyncExitStack, settings: Settings, running: list[Controller], registry: CollectorRegistry
 ) -> None:
-    """Open the webhook for alerts where it is asked for and convert runs here. Raises ClickException."""
+    """Take alerts and announcements where that is asked for and convert runs here. Raises ClickException."""
     convert = next((each for each in running if isinstance(each, ConvertController)), None)
-    path = settings.alerts_token
+    path = settings.intake_token
     if convert is None or path is None:
         return
     if not _token(path):
-        raise click.ClickException(f"--alerts-token-file {path}: cannot be read, or is empty; write the token into it")
-    application = intake.app(convert.take_alerts, lambda: _token(path), registry)
-    await serving.enter_async_context(health.served(settings.alerts_listen, application, "--alerts-listen"))
+        raise click.ClickException(f"--intake-token-file {path}: cannot be read, or is empty; write the token into it")
+    application = intake.app(convert.take_alerts, convert.take_notices, lambda: _token(path), registry)
+    await serving.enter_async_context(health.served(settings.intake_listen, application, "--intake-listen"))
 
 
 def _token(path: Path) -> str:

@@ -8,6 +8,7 @@ write brings a node up to date, whatever it was that changed.
 from __future__ import annotations
 
 import asyncio
+import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
@@ -26,6 +27,7 @@ from sickbay.convert.asked import Asked, asked
 from sickbay.convert.combining import combined, orphans
 from sickbay.convert.complaints import Complaints
 from sickbay.convert.metrics import ConvertMetrics
+from sickbay.convert.notice import Notice
 from sickbay.convert.others import OtherObjects
 from sickbay.convert.polling import Events, EventSource, poll
 from sickbay.convert.silence import SILENT
@@ -44,7 +46,9 @@ log = structlog.get_logger(__name__)
 
 WORKERS = 4
 LOOK_AGAIN = 60.0
-"""Seconds after which every node is looked at again, whatever the watches said."""
+"""Seconds after which nodes with announcements are looked at again: their dates come by themselves."""
+LOOK_AT_ALL = 5
+"""Every so many of those looks every node is looked at again, whatever the watches said."""
 
 
 @dataclass(frozen=True)
@@ -123,9 +127,12 @@ class ConvertController:
                 group.create_task(poll(source, self._events, self._clock))
 
     async def _look_again(self) -> None:
-        while True:
+        for number in itertools.count(1):
             await self._clock.sleep(LOOK_AGAIN)
-            self._add_all()
+            if number % LOOK_AT_ALL == 0:
+                self._add_all()
+            for name in {event.spec.node.name for event in self._sources.infra.all()}:
+                self._queue.add(name)
             try:
                 await self._events.tidy()
                 await self._complaints.tell(self._objects.complaints())
@@ -165,6 +172,14 @@ class ConvertController:
         for node in nodes_.values():
             await self._say(self._sources.nodes.get(node.name) or node)
         return len(nodes_)
+
+    async def take_notices(self, received: list[Notice]) -> int:
+        """Record what a provider announces. Returns how many events that concerns; when it returns it is written.
+
+        Raises NotLeading and ApiError, and then nothing is promised.
+        """
+        self._elector.check()
+        return len(await self._events.take(received))
 
     def _add_all(self) -> None:
         for node in self._sources.nodes.all():
@@ -246,7 +261,11 @@ class ConvertController:
     def _asked_for(self, node: Node) -> tuple[list[Wanted], float | None]:
         """What fault types ask for that are recognised by Events, other objects or alerts."""
         found, waits = [], []
+        told = bool(self._sources.events.by_index("node", node.name))
+        present = {condition.type for condition in node.conditions}
         for type_, one in self._types.items():
+            if type_ not in present and not told and not (one.objects or one.alerts):
+                continue  # most types on most nodes
             said: list[Wanted | None] = []
             if one.events:
                 judged = self._count(node, one)

@@ -1,7 +1,9 @@
-"""The webhook that Alertmanager calls: `POST /alerts`, with a bearer token.
+"""What others hand over by HTTP, with a bearer token: alerts of Alertmanager (`POST /alerts`), and what a provider
+announces (`POST /announcements/SOURCE`, in the provider's own form).
 
-It answers 200 only when what the message says stands on the Nodes; anything else makes Alertmanager send it again. A
-replica that does not lead answers 503, as does one that cannot write.
+It answers 200 only when what the message says stands in the objects; anything else makes the sender send it again. A
+replica that does not lead answers 503, as does one that cannot write. What is handed over is never a complete list:
+nothing follows from what it lacks.
 """
 
 from __future__ import annotations
@@ -18,40 +20,60 @@ from starlette.routing import Route
 
 from sickbay.convert import payload
 from sickbay.convert.alerts import Alert, decode
-from sickbay.convert.notice import Undecodable
+from sickbay.convert.clouds import PUSHED
+from sickbay.convert.notice import Notice, Undecodable
 from sickbay.kube import errors
 from sickbay.kube.leadership import NotLeading
 
 log = structlog.get_logger(__name__)
 
-Take = Callable[[list[Alert]], Awaitable[int]]
+TakeAlerts = Callable[[list[Alert]], Awaitable[int]]
 """Writes what alerts say; returns how many concern a node and a fault type. Raises NotLeading and ApiError."""
+TakeNotices = Callable[[list[Notice]], Awaitable[int]]
+"""Writes what a provider announces; returns how many events that were. Raises NotLeading and ApiError."""
+_Work = Callable[[bytes], Awaitable[int]]
 
 
 class _TooLarge(Exception):
     pass
 
 
-def app(take: Take, token: Callable[[], str], registry: CollectorRegistry) -> Starlette:
+def app(
+    take_alerts: TakeAlerts, take_notices: TakeNotices, token: Callable[[], str], registry: CollectorRegistry
+) -> Starlette:
     """The application. `token` is asked at each request, so that a Secret may be renewed; an empty one lets nobody in.
 
     Raises nothing of its own to the server.
     """
-    counted = Counter("sickbay_convert_alert_messages", "Messages of Alertmanager", ["answer"], registry=registry)
+    counted = Counter("sickbay_convert_messages", "Messages handed over", ["path", "answer"], registry=registry)
 
-    async def alerts(request: Request) -> Response:
-        status, text = await _answer(request, take, token)
-        counted.labels(str(status)).inc()
+    async def answered(request: Request, path: str, work: _Work | None) -> Response:
+        status, text = await _answer(request, work, token)
+        counted.labels(path, str(status)).inc()
         return PlainTextResponse(f"{text}\n", status_code=status)
 
-    return Starlette(routes=[Route("/alerts", alerts, methods=["POST"])])
+    async def alerts(request: Request) -> Response:
+        return await answered(request, "alerts", lambda body: take_alerts(decode(body)))
+
+    async def announcements(request: Request) -> Response:
+        read = PUSHED.get(request.path_params["source"])
+        return await answered(request, "announcements", None if read is None else lambda body: take_notices(read(body)))
+
+    return Starlette(
+        routes=[
+            Route("/alerts", alerts, methods=["POST"]),
+            Route("/announcements/{source}", announcements, methods=["POST"]),
+        ]
+    )
 
 
-async def _answer(request: Request, take: Take, token: Callable[[], str]) -> tuple[int, str]:
+async def _answer(request: Request, work: _Work | None, token: Callable[[], str]) -> tuple[int, str]:
     if not _allowed(request.headers.get("authorization", ""), token()):
-        return 401, "a bearer token is needed: see --alerts-token-file"
+        return 401, "a bearer token is needed: see --intake-token-file"
+    if work is None:
+        return 404, f"no such source; known: {', '.join(sorted(PUSHED))}"
     try:
-        taken = await take(decode(await _body(request)))
+        taken = await work(await _body(request))
     except _TooLarge:
         return 413, f"more than {payload.BODY_MAX} bytes are not read"
     except Undecodable as error:
@@ -59,7 +81,7 @@ async def _answer(request: Request, take: Take, token: Callable[[], str]) -> tup
     except (NotLeading, ClientDisconnect):
         return 503, "this replica does not lead: send it again"
     except errors.ApiError as error:
-        log.warning("alerts not written", error=str(error))
+        log.warning("what was handed over is not written", error=str(error))
         return 503, "the API server did not take it: send it again"
     return 200, f"{taken} taken"
 

@@ -100,7 +100,8 @@ class Events:
             await self._count_missing(source, seen)
 
     async def take(self, notices: Sequence[Notice]) -> set[str]:
-        """Fold entries into the InfraEvents. Returns the names of all InfraEvents they are about."""
+        """Fold entries into the InfraEvents. Returns the names of the InfraEvents they would be, those of no Node of ours
+        too. Raises ApiError."""
         by_key, by_name = identity.index(self.nodes.all())
         entries: dict[str, list[Notice]] = {}
         for notice in notices:

@@ -14,7 +14,7 @@ from prometheus_client import CollectorRegistry
 from sickbay.convert import intake, payload
 from sickbay.convert.alerts import Alert, AlertBook, decode, matching
 from sickbay.convert.asked import Asked, asked
-from sickbay.convert.notice import Undecodable
+from sickbay.convert.notice import Notice, Undecodable
 from sickbay.convert.wanted import Wanted
 from sickbay.kube import errors
 from sickbay.kube.leadership import NotLeading
@@ -159,12 +159,15 @@ class Door:
     def __init__(self, token: str = "s3cret", fails: Exception | None = None) -> None:
         self.taken: list[Alert] = []
         self.token, self.fails = token, fails
-        self.app = intake.app(self._take, lambda: self.token, CollectorRegistry())
+        self.app = intake.app(self._take, self._take_notices, lambda: self.token, CollectorRegistry())
 
     async def _take(self, received: list[Alert]) -> int:
         if self.fails is not None:
             raise self.fails
         self.taken += received
+        return len(received)
+
+    async def _take_notices(self, received: list[Notice]) -> int:
         return len(received)
 
     async def post(self, content: bytes, token: str | None = "s3cret", path: str = "/alerts") -> tuple[int, str]:

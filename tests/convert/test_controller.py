@@ -60,14 +60,17 @@ class Replica:
             client, world.clock, Randomness(7), ConvertOptions(identity=name), self.registry,
             [FakeEvents(world.listings)],
         )  # fmt: skip
-        self.app = intake.app(self.controller.take_alerts, lambda: "t", self.registry)
+        self.app = intake.app(self.controller.take_alerts, self.controller.take_notices, lambda: "t", self.registry)
         self.task = asyncio.create_task(self.controller.run())
 
     async def post(self, *alerts: Obj) -> int:
-        body = json.dumps({"version": "4", "alerts": alerts}).encode()
+        return await self.send("/alerts", {"version": "4", "alerts": alerts})
+
+    async def send(self, path: str, message: Obj) -> int:
+        body = json.dumps(message).encode()
         transport = httpx2.ASGITransport(app=self.app)
         async with httpx2.AsyncClient(transport=transport, base_url="http://convert") as http:
-            answer = await http.post("/alerts", content=body, headers={"authorization": "Bearer t"})
+            answer = await http.post(path, content=body, headers={"authorization": "Bearer t"})
             return int(answer.status_code)
 
     async def end(self) -> None:
@@ -122,6 +125,29 @@ async def test_the_same_message_again_writes_nothing(world: World) -> None:
     for _ in range(5):
         assert await convert.post(alert()) == 200
     assert world.store.get(NODES, "train-0")["status"]["conditions"] == before
+    await convert.end()
+
+
+async def test_a_message_of_a_provider_is_recorded_and_nothing_follows_from_what_it_lacks(world: World) -> None:
+    convert = Replica(world)
+    await world.clock.sleep(30)
+    made = {"eventId": "e-1", "instanceId": world.node("train-0")["spec"]["providerID"], "eventStatus": "Scheduled",
+            "eventType": "SystemMaintenance.PerformanceImpact"}  # fmt: skip
+    world.listings.failing = "nobody asks here"
+    assert await convert.send("/announcements/alibaba-ecs", {"content": made}) == 200
+    await world.clock.sleep(1)
+    assert (phases(world), condition(world, "InfraFreeze")["status"]) == (["Scheduled"], "True")
+    assert (
+        await convert.send("/announcements/alibaba-ecs", {"content": {**made, "eventId": "e-2", "instanceId": "x"}})
+        == 200
+    )
+    await world.clock.sleep(600)
+    assert phases(world) == ["Scheduled"]
+    assert await convert.send("/announcements/alibaba-ecs", {"content": {**made, "eventStatus": "Executed"}}) == 200
+    await world.clock.sleep(1)
+    assert (phases(world), condition(world, "InfraFreeze")["status"]) == (["Completed"], "False")
+    assert await convert.send("/announcements/weather", {}) == 404
+    assert await convert.send("/announcements/aws", {"detail": 1}) == 400
     await convert.end()
 
 

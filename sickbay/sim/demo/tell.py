@@ -24,7 +24,7 @@ from sickbay.sim.loop import VirtualLoop
 from sickbay.sim.paced import PacedLoop
 from sickbay.sim.world import World
 
-COMPONENTS = ("agent", "decide", "execute", "recover")
+COMPONENTS = ("agent", "decide", "execute", "recover", "convert")
 SETTLE = 5.0
 """Simulated seconds in which the last Events arrive."""
 PATIENCE = 40 * 60.0
