@@ -100,8 +100,10 @@ class Events:
             await self._count_missing(source, seen)
 
     async def take(self, notices: Sequence[Notice]) -> set[str]:
-        """Fold entries into the InfraEvents. Returns the names of the InfraEvents they would be, those of no Node of ours
-        too. Raises ApiError."""
+        """Fold entries into the InfraEvents. Raises ApiError.
+
+        Returns the names of the InfraEvents that they are, or would be if they were about a Node of ours.
+        """
         by_key, by_name = identity.index(self.nodes.all())
         entries: dict[str, list[Notice]] = {}
         for notice in notices:

@@ -137,10 +137,8 @@ async def test_a_message_of_a_provider_is_recorded_and_nothing_follows_from_what
     assert await convert.send("/announcements/alibaba-ecs", {"content": made}) == 200
     await world.clock.sleep(1)
     assert (phases(world), condition(world, "InfraFreeze")["status"]) == (["Scheduled"], "True")
-    assert (
-        await convert.send("/announcements/alibaba-ecs", {"content": {**made, "eventId": "e-2", "instanceId": "x"}})
-        == 200
-    )
+    foreign = {**made, "eventId": "e-2", "instanceId": "x"}
+    assert await convert.send("/announcements/alibaba-ecs", {"content": foreign}) == 200
     await world.clock.sleep(600)
     assert phases(world) == ["Scheduled"]
     assert await convert.send("/announcements/alibaba-ecs", {"content": {**made, "eventStatus": "Executed"}}) == 200
