@@ -19,6 +19,7 @@ from sickbay.api.repair_pool import ProviderRef
 from sickbay.api.repair_rule import Approval, DrainOptions, Hook, steps_in_order
 from sickbay.api.words import (
     Action,
+    ClearsBy,
     DrainTimeout,
     Needs,
     Origin,
@@ -104,6 +105,11 @@ class RepairFault(Part):
     gone_since: Annotated[Time | None, says("Since when it is no longer seen; absent while it is")] = None
     boot_id: Annotated[Uid, says("Boot in which it was last seen")] = ""
     cleared_at: Annotated[Time | None, says("When it was proven gone")] = None
+    clears_by: Annotated[
+        str, says("What proves that it is gone, by the catalogue in force when it came in", enum=[*ClearsBy, ""])
+    ] = ""
+    for_: Annotated[Duration | None, says("Its `for`, by that catalogue")] = None
+    soak: Annotated[Duration | None, says("Its `validation.soak`, by that catalogue")] = None
     evidence: Annotated[Nullable[list[Line]], says("What shows it; grows at step boundaries", maxItems=8)] = []
 
 
@@ -279,6 +285,7 @@ class Report(Part):
             "What keeps execute from acting; empty = nothing. Without a state: not even claimed", enum=[*WaitsFor, ""]
         ),
     ] = ""
+    lost_to: Annotated[Line, says("Who has taken the node's shared Lease from us; empty = nobody")] = ""
     proof: Annotated[Nullable[dict[str, Line]], says("What shows that it was done", maxProperties=16)] = {}
     offers: Annotated[Nullable[list[Offer]], says("Jobs asked to move away", maxItems=64)] = []
     pods: Annotated[Nullable[list[BlockingPod]], says("Pods still on the node", maxItems=32)] = []

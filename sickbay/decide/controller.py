@@ -26,7 +26,7 @@ from sickbay.api.node_repair import NodeRepair
 from sickbay.api.repair_pool import RepairPool
 from sickbay.api.words import Outcome, Phase
 from sickbay.clock import Clock, Randomness, rfc3339
-from sickbay.decide import domains, forming, manual, memory, opening, plan, slots
+from sickbay.decide import domains, forming, manual, memory, opening, plan, retention, slots
 from sickbay.decide.endings import end
 from sickbay.decide.gangs import gang_of, is_job_pod
 from sickbay.decide.metrics import DecideMetrics
@@ -54,6 +54,8 @@ LOOK_AGAIN = 60.0
 """Seconds after which everything that is open is looked at again, whatever the watches said."""
 TEND_AGAIN = 10.0
 """Seconds until a pool is tended again while slots, a storm or its breaker wait for time to pass."""
+AT_ONCE = 50
+"""Old records removed in one go."""
 GRANTS = 3
 """Slots one look may take: a repair needs at most one per step it passes."""
 
@@ -147,8 +149,18 @@ class DecideController:
             if await self._sources.others.refresh():
                 for pool in self._sources.pools.all():
                     self._queue.add(("pool", pool.metadata.name))
+            await self._clear_out()
             await self._clock.sleep(LOOK_AGAIN)
             self._add_all()
+
+    async def _clear_out(self) -> None:
+        """Remove ended records that are older than anything asks for, a few at a time."""
+        sources = self._sources
+        for repair in retention.too_old(sources.repairs.all(), sources.pools.all(), self._clock.now())[:AT_ONCE]:
+            try:
+                await self._writer.remove(repair)
+            except errors.ApiError as error:
+                log.info("an old record was not removed", repair=repair.metadata.name, error=str(error))
 
     def _add_all(self) -> None:
         for node in self._sources.nodes.all():

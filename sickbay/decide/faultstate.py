@@ -9,9 +9,11 @@ from __future__ import annotations
 from collections.abc import Iterable
 from datetime import datetime
 
+import msgspec
+
 from sickbay.api.actions import ACTIONS
 from sickbay.api.duration import parse_duration
-from sickbay.api.fault_type import FaultType
+from sickbay.api.fault_type import FaultType, Validation
 from sickbay.api.names import condition_type
 from sickbay.api.node_repair import Attempt, FaultSource, NodeRepair, RepairFault
 from sickbay.api.words import StepState
@@ -35,6 +37,9 @@ def new_fault(active: Active, boot_id: str, since: datetime, now: datetime) -> R
         first_seen=rfc3339(since),
         last_seen=rfc3339(now),
         boot_id=boot_id,
+        clears_by=active.type.spec.clears_by or "",
+        for_=active.type.spec.for_,
+        soak=active.type.spec.validation.soak if active.type.spec.validation is not None else None,
         evidence=[text[:512] for text in (active.message or active.reason,) if text],
     )
 
@@ -61,6 +66,7 @@ def judge(work: Work, fault: RepairFault, active: Active | None, known: FaultTyp
     """Bring one recorded fault up to date. `active` is its present match, `known` its type; None when there is none."""
     if known is None:
         return  # the type is gone or broken: nobody can say that the fault is over
+    known = _as_it_began(fault, known)
     if fault.source.kind == group.BY_GROUP and active is None:
         _of_group(work, fault)
         return
@@ -90,6 +96,15 @@ def _of_group(work: Work, fault: RepairFault) -> None:
     validating = work.is_state("Validate", StepState.RUNNING, StepState.DONE)
     over = validating or group.of(work) is None or group.others_clear(work)
     fault.cleared_at = (fault.cleared_at or rfc3339(work.now)) if over else None
+
+
+def _as_it_began(fault: RepairFault, known: FaultType) -> FaultType:
+    """The type with the proof that it asked for when the fault came in, whatever the catalogue says by now."""
+    if not fault.clears_by or fault.clears_by == known.spec.clears_by:
+        return known
+    validation = msgspec.structs.replace(known.spec.validation or Validation(), soak=fault.soak)
+    spec = msgspec.structs.replace(known.spec, clears_by=fault.clears_by, for_=fault.for_, validation=validation)
+    return msgspec.structs.replace(known, spec=spec)
 
 
 def _last_seen(fault: RepairFault) -> datetime | None:

@@ -33,6 +33,8 @@ def watch(work: Work) -> None:
             return None
         if after:
             return _done(work, hooks_over=True)
+    if _lost_to_another(work):
+        return None
     report, step = work.report(), work.current.step
     if report is not None and report.state == ReportState.DONE and _visible(work):
         return _done(work)
@@ -58,6 +60,21 @@ def watch(work: Work) -> None:
         return _late(work)
     work.wake(due)
     return None
+
+
+def _lost_to_another(work: Work) -> bool:
+    """Another remediator has taken the node's shared Lease from us: what is ours is given back.
+
+    Not after the Repair has acted: then the node returns by its validation, and not before.
+    """
+    current, report = work.current, work.state(work.current.step).report
+    same = (report.attempt, report.plan_generation) == (current.attempt, work.plan.generation)
+    held = work.is_state(Step.QUARANTINE, StepState.DONE) and current.step in (Step.DRAIN, Step.REPAIR)
+    acts = current.step == Step.REPAIR and report.state == ReportState.IN_PROGRESS
+    if not (report.lost_to and same and held) or acts or work.repair.status.step(Step.REPAIR).attempts:
+        return False
+    cancel(work, Outcome.GAVE_UP, f"rolled back: {report.lost_to} has taken the node's Lease")
+    return True
 
 
 def _staged(work: Work) -> bool:

@@ -19,6 +19,7 @@ from sickbay.api.patches import merge_diff
 from sickbay.decide.hand import holds_node, node_lost
 from sickbay.decide.sources import Sources
 from sickbay.decide.work import Note, Work
+from sickbay.kube import errors
 from sickbay.kube.client import Client
 from sickbay.kube.events import NORMAL, WARNING, EventRecorder
 from sickbay.kube.nodes import patch_node
@@ -38,6 +39,16 @@ class Writer:
         made = await self._client.create(kinds.NODE_REPAIR, repair)
         self._sources.repairs.observe_write(made)
         return made
+
+    async def remove(self, repair: NodeRepair) -> None:
+        """Delete an ended record, as it was judged. One that is gone already is gone."""
+        self._check()
+        meta = repair.metadata
+        try:
+            version = meta.resource_version
+            await self._client.delete(kinds.NODE_REPAIR, meta.name, uid=meta.uid, resource_version=version)
+        except errors.NotFound:
+            return
 
     async def apply(self, before: NodeRepair, work: Work) -> NodeRepair:
         """Bring the API server to what `work` says. Raises Conflict when something has changed since: look again."""

@@ -22,6 +22,7 @@ from sickbay.api.objectnames import act_key
 from sickbay.api.patches import merge_diff
 from sickbay.api.words import ReportState
 from sickbay.execute.attempt import is_current
+from sickbay.execute.guard import Stopped
 from sickbay.execute.progress import Progress
 from sickbay.kube.client import Client
 
@@ -87,6 +88,7 @@ class Claims:
             state=progress.state,
             message=progress.message[:2048],
             waits_for="",
+            lost_to="",
             proof={**old.proof, **progress.proof},
             pods=progress.pods[:32],
             offers=progress.offers[:64],
@@ -94,18 +96,19 @@ class Claims:
         prior = progress.prior if progress.prior != repair.status.prior else None
         return await self._write_news(repair, old, new, now, prior)
 
-    async def stopped(self, repair: NodeRepair, why: str, waits_for: str, now: datetime) -> NodeRepair:
+    async def stopped(self, repair: NodeRepair, by: Stopped, now: datetime) -> NodeRepair:
         """Write what keeps us from acting. An attempt that is not claimed stays so."""
-        current = repair.status.current
+        current, why, waits_for = repair.status.current, str(by), by.waits_for
         old = repair.status.step(current.step).report
         if is_current(repair):
-            new = msgspec.structs.replace(old, message=why[:2048], waits_for=waits_for)
+            new = msgspec.structs.replace(old, message=why[:2048], waits_for=waits_for, lost_to=by.lost_to[:512])
         else:
             new = Report(
                 attempt=current.attempt,
                 plan_generation=repair.spec.plan.generation,
                 message=why[:2048],
                 waits_for=waits_for,
+                lost_to=by.lost_to[:512],
             )
         return await self._write_news(repair, old, new, now)
 
@@ -143,4 +146,5 @@ def _meaning(report: Report) -> tuple[object, ...]:
     """What is told at once; a changed wording can wait."""
     pods = [(pod.pod, pod.state, pod.why) for pod in report.pods]
     offers = [(offer.job.uid, offer.until) for offer in report.offers]
-    return report.state, report.attempt, report.plan_generation, report.waits_for, report.proof, pods, offers
+    stopped = report.waits_for, report.lost_to
+    return report.state, report.attempt, report.plan_generation, stopped, report.proof, pods, offers

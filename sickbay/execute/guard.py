@@ -28,8 +28,10 @@ HOLD_AGAIN = 60.0
 class Stopped(Exception):
     """The act must not happen now; the text says why, `waits_for` is the word for it. Considered again later."""
 
-    def __init__(self, why: str, waits_for: str = "", again: float = 30.0) -> None:
+    def __init__(self, why: str, waits_for: str = "", again: float = 30.0, lost_to: str = "") -> None:
         super().__init__(why)
+        self.lost_to = lost_to
+        """Who has the node's shared Lease, where that is what stops it."""
         self.waits_for = waits_for
         self.again = again
 

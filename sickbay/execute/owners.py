@@ -57,7 +57,7 @@ class Owners:
         if not taken.free_to_act:
             self._forget(node.uid)
             other = taken.holder or "another remediator"
-            raise Stopped(f"{other} holds the Lease of the node", WaitsFor.OTHER_OWNER, OTHER_AGAIN)
+            raise Stopped(f"{other} holds the Lease of the node", WaitsFor.OTHER_OWNER, OTHER_AGAIN, taken.holder)
         self._sure[node.uid] = now + SURE_FOR
         self._kept[node.uid] = now + KEPT_FOR
 

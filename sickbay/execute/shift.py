@@ -197,7 +197,7 @@ class Shift:
         if known is None or not guard.asks_for_the_same(repair, known):
             return None
         step, why = known.status.current.step, str(stopped)
-        await self._claims.stopped(known, why, stopped.waits_for, self._tools.clock.now())
+        await self._claims.stopped(known, stopped, self._tools.clock.now())
         if self._stops.get(repair.metadata.uid) != why:
             self._stops[repair.metadata.uid] = why
             log.info("stopped before an act", repair=repair.metadata.name, reason=why)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from sickbay.api.node_repair import Report
-from tests.decide.made import fault_type, hours, minutes, procedure, rule
+from tests.decide.made import catalogue, fault_type, hours, minutes, procedure, rule
 from tests.decide.story import Story
 
 
@@ -320,3 +320,61 @@ def test_a_node_is_not_returned_with_a_fault_that_came_while_its_return_waited(a
     assert story.state("Unquarantine") != "Running"
     assert story.step in ("Validate", "Repair")
     assert story.node.unschedulable
+
+
+# --- another remediator takes the node's shared Lease
+
+
+def lost(story: Story, state: str = "") -> None:
+    """execute finds the Lease in another's hands before an act."""
+    current = story.repair.status.current
+    story.repair.status.steps[current.step].report = Report(
+        attempt=current.attempt,
+        plan_generation=story.repair.spec.plan.generation,
+        state=state,
+        waits_for="OtherOwner",
+        lost_to="node-maintenance",
+        message="node-maintenance holds the Lease of the node",
+    )
+    story.look()
+
+
+@pytest.mark.parametrize("step", ["Drain", "Repair"])
+def test_a_lease_lost_before_the_repair_has_acted_is_rolled_back(step):
+    story = Story("test.reboot")
+    story.run(*["Quarantine", "Drain"][: 1 if step == "Drain" else 2])
+    lost(story, "InProgress" if step == "Drain" else "")
+    assert (story.phase, story.step) == ("Cancelling", "Unquarantine")
+    story.report("Done")
+    story.ended("Failed", "GaveUp")
+    assert "node-maintenance" in story.repair.status.message
+    assert story.clean()
+
+
+def test_a_lease_in_others_hands_before_the_cordon_is_waited_for():
+    story = Story("test.reboot")
+    lost(story)
+    assert (story.phase, story.repair.status.current.waits_for) == ("Running", "OtherOwner")
+
+
+def test_after_the_repair_has_acted_the_node_returns_only_by_its_validation():
+    story = Story("test.reboot").run("Quarantine", "Drain")
+    lost(story, "InProgress")
+    assert story.phase == "Running", "the act runs to its end"
+    story.report("Failed", "no")
+    lost(story)
+    assert story.phase != "Cancelling"
+
+
+# --- the catalogue changes while a repair is open
+
+
+def test_the_proof_that_counts_is_the_one_of_the_catalogue_the_repair_began_with():
+    story = Story("test.reboot").run("Quarantine")
+    assert story.repair.spec.faults[0].clears_by == "reboot"
+    story.catalogue = catalogue(fault_type("test.reboot", clears_by="condition"))
+    story.fault("test.reboot", "False")
+    assert story.state("Drain") != "Cancelled", "it must be booted anew, whatever the type says by now"
+    story.reboot()
+    story.look()
+    assert story.step == "Validate"

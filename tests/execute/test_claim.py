@@ -7,6 +7,7 @@ import pytest
 from sickbay.api.node_repair import BlockingPod
 from sickbay.api.words import ReportState
 from sickbay.execute.claim import REWRITE_AFTER, Claims, LaterTerm
+from sickbay.execute.guard import Stopped
 from sickbay.execute.progress import Progress, done
 from sickbay.kube import errors
 from sickbay.kube.leadership import NotLeading
@@ -128,7 +129,7 @@ async def test_a_changed_wording_waits_ten_seconds_and_a_changed_meaning_does_no
 
 async def test_what_keeps_us_from_acting_is_written_without_a_claim() -> None:
     bench, first, _ = bench_with_two()
-    await first.stopped(bench.repair(), "held", "Hold", bench.clock.now())
+    await first.stopped(bench.repair(), Stopped("held", "Hold"), bench.clock.now())
     assert bench.report == {"attempt": 1, "planGeneration": 1, "message": "held", "waitsFor": "Hold"}
     assert not (await first.claim(bench.repair(), {})).resumed
     assert bench.report["state"] == "Claimed"
@@ -138,7 +139,7 @@ async def test_what_keeps_us_from_acting_is_written_without_a_claim() -> None:
 async def test_what_stops_a_claimed_attempt_leaves_the_claim_standing() -> None:
     bench, first, _ = bench_with_two()
     repair = (await first.claim(bench.repair(), {"bootBefore": "a"})).repair
-    repair = await first.stopped(repair, "held", "Hold", bench.clock.now())
+    repair = await first.stopped(repair, Stopped("held", "Hold"), bench.clock.now())
     assert (bench.report["state"], bench.report["waitsFor"]) == ("Claimed", "Hold")
     await first.report(repair, Progress(ReportState.IN_PROGRESS, "goes on"), bench.clock.now())
     assert bench.report.get("waitsFor", "") == ""

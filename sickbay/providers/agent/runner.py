@@ -73,13 +73,39 @@ class TaskRunner:
             client, kinds.NODE_TASK, clock, randomness, fields=f"spec.node.name={node}"
         )
         self._queue: WorkQueue[str] = WorkQueue(clock, randomness, name="tasks", metrics=client.metrics)
-        self._tasks.on_change(lambda _old, new: self._queue.add(new.metadata.name) if new is not None else None)
+        self._came: dict[str, float] = {}
+        """When each task came while we were watching, by UID and the clock that nobody sets."""
+        self._tasks.on_change(self._changed)
 
     async def run(self) -> None:
         """Carry out tasks until cancelled, one at a time."""
         async with asyncio.TaskGroup() as group:
             group.create_task(self._tasks.run())
             group.create_task(self._queue.run(self._look, workers=1))
+
+    def _changed(self, old: NodeTask | None, new: NodeTask | None) -> None:
+        if new is None:
+            if old is not None:
+                self._came.pop(old.metadata.uid, None)
+            return
+        if old is None and self._tasks.synced.is_set():
+            self._came.setdefault(new.metadata.uid, self._clock.monotonic())
+        self._queue.add(new.metadata.name)
+
+    def _expired(self, task: NodeTask) -> bool:
+        """Too late to begin.
+
+        Of a task that came while we were watching the time it has is measured from then, so that a wrong clock of this
+        host neither shortens nor lengthens it. Of one that was there before us nobody knows how long it has been
+        waiting, but the clock.
+        """
+        expires = parse_time(task.spec.expires) if task.spec.expires else None
+        if expires is None:
+            return True
+        came, made = self._came.get(task.metadata.uid), task.metadata.creation_timestamp
+        if came is None or made is None:
+            return expires <= self._clock.now()
+        return self._clock.monotonic() - came >= (expires - parse_time(made)).total_seconds()
 
     async def _look(self, name: str) -> float | None:
         known = self._tasks.get(name)
@@ -124,7 +150,7 @@ class TaskRunner:
             raise Refusal(TaskPhase.REFUSED, f"{spec.action} is not on this agent's list: {', '.join(self._allowed)}")
         if task.metadata.deletion_timestamp is not None:
             raise Refusal(TaskPhase.REFUSED, "the task is being deleted")
-        if not spec.expires or parse_time(spec.expires) <= self._clock.now():
+        if self._expired(task):
             raise Refusal(TaskPhase.EXPIRED, f"expired at {spec.expires}, before it was begun")
 
     async def _blocked(self, task: NodeTask) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -356,3 +357,19 @@ async def test_gpus_in_use_are_not_put_under_load(host: Machine, level: str, wai
             host.host.users = []
             await host.clock.sleep(20)
             assert status(host)["phase"] == "Done"
+
+
+@pytest.mark.parametrize("skew", [timedelta(hours=-5), timedelta(hours=5)], ids=["clock behind", "clock ahead"])
+async def test_a_wrong_clock_neither_shortens_nor_lengthens_a_task_that_came_while_we_watched(
+    host: Machine, skew: timedelta, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    right = host.clock.now
+    host.host.users = ["pid 77 (python3)"]
+    async with runner_on(host):
+        create(host, "ResetGPU", args={"devices": "GPU-1"})
+        monkeypatch.setattr(host.clock, "now", lambda: right() + skew)
+        await host.clock.sleep(1700)
+        assert status(host)["phase"] == "Accepted", "it waits for the GPU, and has half an hour"
+        await host.clock.sleep(150)
+        assert status(host)["phase"] == "Expired"
+    assert host.host.acts == []
