@@ -46,6 +46,10 @@ class Explanation:
     repair: str = ""
     phase: str = ""
     outcome: str = ""
+    group: str = ""
+    """The group it is repaired in, and who leads; "" where it stands alone."""
+    isolated: list[str] = field(default_factory=list)
+    """Cards that may be isolated meanwhile."""
     steps: list[str] = field(default_factory=list)
     message: str = ""
     wait: Wait = field(default_factory=Wait)
@@ -108,6 +112,11 @@ def _tell_repair(told: Explanation, repair: NodeRepair) -> None:
     status, current = repair.status, repair.status.current
     told.repair, told.phase, told.outcome = repair.metadata.name, status.phase, status.outcome
     told.message = status.message
+    told.isolated = list(repair.spec.plan.isolate)
+    group = repair.spec.group
+    if group.id:
+        lead = "leads it" if group.leader == repair.metadata.name else f"{group.leader} leads it"
+        told.group = f"{group.id} ({len(group.members)} nodes: {', '.join(group.members[:8])}); {lead}"
     for step in repair.spec.plan.steps:
         state = status.step(step.step).state or "-"
         act = f" ({step.action})" if step.action else ""

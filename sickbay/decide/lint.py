@@ -20,7 +20,7 @@ from sickbay.api.actions import ACTIONS
 from sickbay.api.repair_pool import RepairPool
 from sickbay.api.repair_rule import RepairRule, RuleEntry
 from sickbay.api.validate import Problem, validate
-from sickbay.decide import catalogue, windows
+from sickbay.decide import catalogue, lintdomains, windows
 from sickbay.decide.actionable import wants_repair
 from sickbay.decide.catalogue import Catalogue
 
@@ -142,13 +142,16 @@ def _meaning(documents: list[Document]) -> Iterator[Finding]:
         elif kind == "RepairRule":
             yield from _rule(document, msgspec.convert(document.body, RepairRule), known)
         elif kind == "RepairPool":
-            yield from _pool(document, msgspec.convert(document.body, RepairPool), rules)
+            yield from _pool(document, msgspec.convert(document.body, RepairPool), rules, known)
 
 
 def _fault_type(document: Document, known: Catalogue) -> Iterator[Finding]:
     problem = known.problems.get(document.body["metadata"]["name"])
     if problem:
         yield document.finding(ERROR, "spec", problem)
+    merged = known.types.get(document.body["metadata"]["name"])
+    for wrong, path, text in lintdomains.fault_type(merged) if merged is not None else ():
+        yield document.finding(ERROR if wrong else WARNING, path, text)
 
 
 def _rule(document: Document, rule: RepairRule, known: Catalogue) -> Iterator[Finding]:
@@ -191,7 +194,7 @@ def _irreversible(
         yield document.finding(WARNING, f"{path}.procedure", text)
 
 
-def _pool(document: Document, pool: RepairPool, rules: dict[str, Document]) -> Iterator[Finding]:
+def _pool(document: Document, pool: RepairPool, rules: dict[str, Document], known: Catalogue) -> Iterator[Finding]:
     spec = pool.spec
     if spec.rule and spec.rule not in rules:
         yield document.finding(WARNING, "spec.rule", f"RepairRule {spec.rule} is not in these files: not checked")
@@ -207,7 +210,5 @@ def _pool(document: Document, pool: RepairPool, rules: dict[str, Document]) -> I
     if counts and int(spec.max_parallel_repairs) > int(spec.max_unavailable) > 0:
         text = f"{spec.max_parallel_repairs} can never bind: maxUnavailable is {spec.max_unavailable}"
         yield document.finding(WARNING, "spec.maxParallelRepairs", text)
-    for i, domain in enumerate(spec.domains):
-        if isinstance(spec.max_unavailable, int) and domain.size > spec.max_unavailable and domain.min_usable is None:
-            text = f"a domain of {domain.size} can never fit into maxUnavailable {spec.max_unavailable}"
-            yield document.finding(ERROR, f"spec.domains[{i}].size", text)
+    for wrong, path, text in lintdomains.pool(pool, known):
+        yield document.finding(ERROR if wrong else WARNING, path, text)

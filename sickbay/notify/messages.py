@@ -62,14 +62,20 @@ def of_repair(repair: NodeRepair, now: datetime) -> Due:
     due = Due()
     if not repair.spec.node.name:
         return due
-    _opened(repair, now, due)
-    _asking(repair, now, due)
+    if _speaks(repair):
+        _opened(repair, now, due)
+        _asking(repair, now, due)
     _needing(repair, now, due)
     _quarantined(repair, now, due)
     _ended(repair, now, due)
     _restored(repair, now, due)
     _hold_ends(repair, now, due)
     return due
+
+
+def _speaks(repair: NodeRepair) -> bool:
+    """Of a group one member tells people what is true of all of them; what happens to a node each tells of its own."""
+    return not repair.spec.group.id or repair.spec.group.leader == repair.metadata.name
 
 
 def _message(repair: NodeRepair, key: str, category: MessageCategory, title: str, text: str, **more: object) -> Message:
@@ -91,6 +97,9 @@ def _opened(repair: NodeRepair, now: datetime, due: Due) -> None:
     evidence = "; ".join(e for f in repair.spec.faults[:1] for e in f.evidence[:2])
     what = faults or repair.spec.plan.reason
     steps = ", ".join(s.step + (f" ({s.action})" if s.action else "") for s in repair.spec.plan.steps)
+    what += (
+        f" (all {len(repair.spec.group.members)} nodes of group {repair.spec.group.id})" if repair.spec.group.id else ""
+    )
     only = "Only observed; would run" if repair.status.phase == Phase.WOULD_ACT else "Plan"
     text = f"{evidence}\n{only}: {steps}".strip()
     category = MessageCategory.DEVICE_FAULT if repair.spec.faults else MessageCategory.REPAIR_PROGRESS
@@ -130,6 +139,8 @@ def _needing(repair: NodeRepair, now: datetime, due: Due) -> None:
     """NeedsHuman, and its reminders."""
     status, current = repair.status, repair.status.current
     if status.phase != Phase.NEEDS_HUMAN or not current.since:
+        return
+    if status.needs == Needs.GROUP_CANNOT_FIT and not _speaks(repair):
         return
     since, node = parse_time(current.since), repair.spec.node.name
     approve = status.needs == Needs.APPROVAL_TIMEOUT

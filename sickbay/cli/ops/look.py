@@ -61,6 +61,9 @@ def explanation_lines(told: Explanation) -> Iterator[str]:
     yield from _section("Holds", told.holds)
     if told.repair:
         yield f"Repair: {told.repair}   {told.phase}{f' ({told.outcome})' if told.outcome else ''}"
+        if told.group:
+            yield f"Group: {told.group}"
+        yield from _section("Cards isolated", told.isolated)
         yield from _section("Steps", told.steps)
         if told.message:
             yield f"Now: {told.message}"
