@@ -42,6 +42,8 @@ class LimitInvariants:
         self._world, self._breach, self._slack = world, breach, slack
         self._out_since: dict[str, float] = {}
         """Since when each node, by UID, offers nothing to anybody for a reason that is not ours."""
+        self._skew = 0.0
+        """How wrong a clock of ours has been so far, in seconds."""
         self._gone: list[tuple[float, Obj]] = []
 
     # --- nodes
@@ -120,6 +122,7 @@ class LimitInvariants:
     # --- pools
 
     def pool_written(self, old: Obj, new: Obj) -> None:
+        self._skew = max([self._skew, *(abs(process.skew) for process in self._world.staff.controllers())])
         before, after = old.get("status") or {}, new.get("status") or {}
         known = {(slot.get("repair"), slot.get("kind")) for slot in before.get("slots") or ()}
         added = [s for s in after.get("slots") or () if (s.get("repair"), s.get("kind")) not in known]
@@ -180,8 +183,8 @@ class LimitInvariants:
             return
         cooldown = parse_duration(spec.get("cooldown", "15m")).total_seconds()
         rested = (self._world.clock.now() - parse_time(old["openedAt"])).total_seconds()
-        # Whole seconds in the record, and a controller whose clock may be some of them ahead.
-        if rested < cooldown - 1 - 4 * self._slack:
+        # Whole seconds in the record, and perhaps one controller whose clock was behind and another's that is ahead.
+        if rested < cooldown - 1 - 2 * self._skew:
             self._breach(f"pool {name['name']}: the breaker left Open after {rested:g}s, its cooldown is {cooldown:g}s")
 
 
