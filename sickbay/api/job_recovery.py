@@ -51,6 +51,21 @@ class AttemptTimes(Part):
     caught_up: Annotated[Time | None, says("The lost progress was made up for")] = None
 
 
+class RankEnd(Part):
+    """How one rank ended, as far as a verdict needs it: the pod that told it may be gone."""
+
+    rank: Annotated[Word, says("The rank", required=True)] = ""
+    node: Annotated[Name, says("Node it ran on")] = ""
+    pod: Annotated[Name, says("Its pod")] = ""
+    uid: Annotated[Uid, says("UID of the pod")] = ""
+    at: Annotated[Time | None, says("When it ended")] = None
+    code: Annotated[Count, says("Exit code of a plain exit")] = 0
+    signal: Annotated[Count, says("Signal that killed it")] = 0
+    how: Annotated[Word, says("Exited, OutOfMemory, Disrupted, Refused, NodeLost or Deleted")] = ""
+    reason: Annotated[Line, says("In the words of the kubelet or of who ended it")] = ""
+    line: Annotated[Line, says("The telling line of its log")] = ""
+
+
 class JobAttempt(Part):
     """One life of the job, from placement to end."""
 
@@ -65,6 +80,7 @@ class JobAttempt(Part):
     root_rank: Annotated[Word, says("Rank that failed first")] = ""
     root_node: Annotated[Name, says("Node it ran on")] = ""
     fingerprint: Annotated[Line, says("What the failure looked like, free of nodes, ranks and GPUs")] = ""
+    ends: Annotated[Nullable[list[RankEnd]], says("How its ranks ended, the first to fail first", maxItems=8)] = []
     step: Annotated[int | None, says("Last step of progress that was seen; absent = unknown", minimum=0)] = None
     times: Annotated[Nullable[AttemptTimes], says("When each part was reached")] = msgspec.field(
         default_factory=AttemptTimes

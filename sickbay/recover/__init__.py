@@ -9,6 +9,7 @@ The decisions are pure functions over objects as they are now:
     root        which rank failed first
     classify    Hardware | Transient | Workload | SharedCause | Policy | Unknown, with reasons
     choose      verdict, history and budget -> what to do
+    late        evidence that comes after the verdict
     phases      one job, one moment -> its record as it should be
 
 Fence before release: a suspect is isolated where the scheduler sees it or excluded in the job's own affinity, the old

@@ -7,6 +7,7 @@ it: attempts before the job last got further do not count.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -75,14 +76,27 @@ def spent(
     window: timedelta,
     now: datetime,
 ) -> int:
-    """Retries used for these verdicts within the window, since the job last got further."""
-    used = 0
-    for attempt in reversed(attempts):
-        ended = moment(attempt.ended)
-        if ended is None or now - ended > window:
-            break
-        if step is not None and attempt.step is not None and step > attempt.step:
-            break
-        step = attempt.step if attempt.step is not None else step
-        used += attempt.verdict in verdicts
-    return used
+    """Retries used for these verdicts within the window, since the job last got further than ever before."""
+    recent = itertools.takewhile(lambda a: _within(a, window, now), reversed(since_further(attempts, step)))
+    return sum(attempt.verdict in verdicts for attempt in recent)
+
+
+def _within(attempt: JobAttempt, window: timedelta, now: datetime) -> bool:
+    ended = moment(attempt.ended)
+    return ended is not None and now - ended <= window
+
+
+def since_further(attempts: Sequence[JobAttempt], step: int | None) -> Sequence[JobAttempt]:
+    """The attempts since the job last got further than ever before; `step` is how far the present one got.
+
+    Measured by the best of all earlier ones: a job that begins at zero each time comes further than the last one now
+    and then, without getting anywhere.
+    """
+    best, first = None, 0
+    for number, reached in enumerate([*(a.step for a in attempts), step]):
+        if reached is None:
+            continue
+        if best is not None and reached > best:
+            first = number
+        best = reached if best is None else max(best, reached)
+    return attempts[first:]

@@ -19,6 +19,7 @@ from datetime import datetime, timedelta
 
 from sickbay.api.job_recovery import JobAttempt
 from sickbay.api.words import JobVerdict
+from sickbay.recover.choose import since_further
 from sickbay.recover.ends import SIGABRT, SIGKILL, SIGTERM, End, outcome
 from sickbay.recover.evidence import Evidence, Suspect, Verdict
 from sickbay.recover.logs import Reading, Shows, without_place
@@ -236,16 +237,9 @@ def _program(evidence: Evidence) -> Verdict | None:
 
 
 def _same(evidence: Evidence, mark: str) -> list[JobAttempt]:
-    """Earlier attempts that failed just so, since the job last got further."""
-    found = []
-    step = evidence.step
-    for attempt in reversed(evidence.attempts):
-        if step is not None and attempt.step is not None and step > attempt.step:
-            break
-        if attempt.fingerprint == mark and attempt.verdict != JobVerdict.POLICY:
-            found.append(attempt)
-        step = attempt.step if attempt.step is not None else step
-    return found
+    """Earlier attempts that failed just so, the latest first, since the job last got further."""
+    counted = since_further(evidence.attempts, evidence.step)
+    return [a for a in reversed(counted) if a.fingerprint == mark and a.verdict != JobVerdict.POLICY]
 
 
 # --- history

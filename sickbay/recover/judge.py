@@ -12,6 +12,7 @@ from sickbay.recover.classify import STALLED, classify
 from sickbay.recover.ends import End
 from sickbay.recover.evidence import Evidence, Verdict
 from sickbay.recover.gather import gather
+from sickbay.recover.kept import keep
 from sickbay.recover.symptoms import ended
 from sickbay.recover.view import Work
 
@@ -61,6 +62,7 @@ def _remember(work: Work, evidence: Evidence, verdict: Verdict) -> None:
     attempt, root = work.attempt, evidence.root
     if root is None and not evidence.stalled and attempt.root_rank:
         return  # nothing is to be seen any more; what was seen before stands
+    attempt.ends = keep(evidence)
     attempt.root_rank = root.rank if root is not None else ""
     attempt.root_node = root.node if root is not None else ""
     attempt.fingerprint = verdict.fingerprint[:512]

@@ -15,7 +15,7 @@ import msgspec
 
 from sickbay.api.job_recovery import JobRecovery
 from sickbay.api.words import RecoveryPhase
-from sickbay.recover import fence, gates, held, judge, live, moves, suspects
+from sickbay.recover import fence, gates, held, judge, late, live, moves, suspects
 from sickbay.recover.view import HOLDING, View, Work
 
 _DECODE = msgspec.json.Decoder(JobRecovery).decode
@@ -37,6 +37,7 @@ def advance(record: JobRecovery, view: View) -> Work:
     suspects.tidy(work)
     gates.answer_gates(work)
     moves.answer_offers(work)
+    late.revise(work)
     for _ in range(HOPS):
         before = work.phase, len(work.status.attempts)
         _look(work)

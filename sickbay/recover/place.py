@@ -13,7 +13,7 @@ from sickbay.recover.choose import PAUSE_FIRST, PAUSE_MOST
 from sickbay.recover.job import Job
 from sickbay.recover.judge import PEOPLE, RELEASE, REMIND, hold, tear_down
 from sickbay.recover.signs import moment
-from sickbay.recover.suspects import host_names
+from sickbay.recover.suspects import began, host_names
 from sickbay.recover.view import NO_FIT, RankPod, Work, current, newest
 
 NO_FIT_AFTER = timedelta(seconds=60)
@@ -71,8 +71,11 @@ def _is_avoided(work: Work, pod: RankPod) -> bool:
     queued, made = moment(work.incident.times.queued), moment(pod.pod.metadata.creation_timestamp)
     if node is None or queued is None or made is None or made < queued:
         return False
-    avoided = {(e.node, e.uid) for e in work.status.excluded} | {(s.node, s.uid) for s in work.status.suspects}
-    return (node.name, node.uid) in avoided or (node.name, "") in avoided
+    named = [(e.node, e.uid, began(work, e)) for e in work.status.excluded]
+    named += [(s.node, s.uid, moment(s.since)) for s in work.status.suspects]
+    return any(
+        name == node.name and uid in ("", node.uid) and (since is None or since <= made) for name, uid, since in named
+    )
 
 
 def _unplaced(work: Work, job: Job, pods: list[RankPod]) -> None:

@@ -33,14 +33,16 @@ class ProgressBook:
         text = pod.annotations.get(self._annotations.get(id_, names.PROGRESS_STEP), "")
         return int(text) if text.isdecimal() else None
 
-    def note(self, id_: JobId, pod: Pod) -> None:
-        """A pod as it is now."""
+    def note(self, id_: JobId, pod: Pod) -> bool:
+        """A pod as it is now. True when the job has come further."""
         step = self._step(id_, pod)
         if step is None:
-            return
+            return False
         known = self._best.get(id_)
-        if known is None or step > known[0]:
-            self._best[id_] = (step, self._clock.now())
+        if known is not None and step <= known[0]:
+            return False
+        self._best[id_] = (step, self._clock.now())
+        return True
 
     def restart(self, id_: JobId) -> None:
         """A new attempt begins: it goes on from a checkpoint, which may lie before the best step so far."""

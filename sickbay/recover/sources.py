@@ -1,7 +1,7 @@
 """What recover reads: one informer per kind, the joins between them, and what has to be remembered of pods that went.
 
 Pods carry what ended a rank, and their controllers delete them within moments. So the ends seen are kept in memory
-until they have been judged. A restart of this process may lose them: then the verdict rests on what is left.
+until they have been judged, and from the first look on in the record (`kept`), for a restart of this process.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from sickbay.api.joblabels import job_of as labelled_job
 from sickbay.api.node_repair import NodeRepair
 from sickbay.api.objectnames import job_recovery_name
 from sickbay.api.recovery_policy import RecoveryPolicy
+from sickbay.api.words import RecoveryPhase
 from sickbay.clock import Clock, Randomness
 from sickbay.kube import errors
 from sickbay.kube.client import Client
@@ -31,6 +32,7 @@ from sickbay.recover.ends import End, end_of
 from sickbay.recover.evidence import Onset
 from sickbay.recover.fence import lingering
 from sickbay.recover.job import Job, JobId, number
+from sickbay.recover.late import is_open
 from sickbay.recover.logs import Reading, read
 from sickbay.recover.progress import ProgressBook
 from sickbay.recover.signs import Signs, moment
@@ -147,11 +149,18 @@ class Sources:
         id_, adapter = job_of(pod)
         if id_ is None or adapter is None:
             return
-        if new is not None:
-            self.progress.note(id_, new)
+        further = new is not None and self.progress.note(id_, new)
         self._remember(id_, adapter, pod, gone=new is None)
-        if old is None or new is None or _facts(old) != _facts(new):
+        if old is None or new is None or _facts(old) != _facts(new) or (further and self._catches_up(id_)):
             self._changed(id_)
+
+    def _catches_up(self, id_: JobId) -> bool:
+        """Whether the job makes up for what its last failure has cost it: otherwise a step is no reason to look."""
+        record = self.record(id_)
+        if record is None or record.status.phase != RecoveryPhase.RECOVERED:
+            return False
+        failed = next((a for a in reversed(record.status.attempts) if a.verdict), None)
+        return failed is not None and failed.step is not None and not failed.times.caught_up
 
     def _remember(self, id_: JobId, adapter: Adapter, pod: Pod, gone: bool) -> None:
         judged = pod.uid in self._judged
@@ -256,7 +265,7 @@ class Sources:
         withheld = tuple(sorted({r.spec.node.name for r in self.repairs.by_index("withheld", "yes")}))
         watched = self._watched(pods, ends, record) | set(withheld)
         nodes = {name: node for name in watched if (node := self.nodes.get(name)) is not None}
-        failing = bool(ends)
+        failing = bool(ends) or (record is not None and is_open(record, now))
         view = View(
             now=now,
             id=id_,
@@ -365,7 +374,7 @@ def _nodes_of(record: JobRecovery) -> list[str]:
     """Nodes whose changes matter to the record."""
     status = record.status
     found = {s.node for s in status.suspects} | {e.node for e in status.excluded}
-    for attempt in status.attempts[-1:]:
+    for attempt in status.attempts[-2:]:  # the last failure's too: late evidence
         found |= set(attempt.placement.values())
     return sorted(name for name in found if name)
 

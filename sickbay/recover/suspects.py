@@ -93,7 +93,7 @@ def tidy(work: Work) -> None:
     status.excluded = [
         e
         for e in status.excluded
-        if not _over(view, e.node, e.uid, _began(work, e)) and not (e.until and parse_time(e.until) <= work.now)
+        if not _over(view, e.node, e.uid, began(work, e)) and not (e.until and parse_time(e.until) <= work.now)
     ]
     expire = parse_duration(work.policy.exclusions.expire)
     named = {s.node for s in status.suspects}
@@ -111,7 +111,8 @@ def _is_repaired_now(view: View, node: str) -> bool:
     return any(not repair.ended for repair in view.repairs.get(node, ()))
 
 
-def _began(work: Work, excluded: Excluded) -> datetime | None:
+def began(work: Work, excluded: Excluded) -> datetime | None:
+    """Since when the node is excluded; None where nobody can tell."""
     expire = parse_duration(work.policy.exclusions.expire)
     return parse_time(excluded.until) - expire if excluded.until else None
 

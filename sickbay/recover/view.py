@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
@@ -171,11 +172,18 @@ class Work:
     @property
     def before(self) -> list[JobAttempt]:
         """Earlier attempts that count in the budgets."""
-        return [a for a in self.status.attempts[:-1] if a.n >= self.status.counted_from]
+        return self.earlier(self.attempt)
+
+    def earlier(self, attempt: JobAttempt) -> list[JobAttempt]:
+        """Attempts before this one that count in the budgets."""
+        before = itertools.takewhile(lambda a: a is not attempt, self.status.attempts)
+        return [a for a in before if a.n >= self.status.counted_from]
 
     def begin(self, n: int, restarts: int) -> JobAttempt:
-        """Append the next attempt."""
+        """Append the next attempt. Of older ones than the last only what history needs is kept."""
         made = JobAttempt(n=n, restarts=restarts)
+        for old in self.status.attempts[:-1]:
+            old.ends, old.placement = [], {}
         self.status.attempts = [*self.status.attempts, made][-MAX_ATTEMPTS:]
         return made
 

@@ -7,6 +7,10 @@ the object. A node that is down does none of this; when it boots, containers of 
 restart have failed, the others start again.
 
 All containers of a pod do the same. Exits are those of the first one.
+
+Pods of Jobs come one step further each second, all of a gang together: where one is stalled or its machine is down, the
+others wait for it. They report it every ten seconds, where a RecoveryPolicy may want to know, until a test tells their
+steps itself.
 """
 
 from __future__ import annotations
@@ -19,14 +23,18 @@ from sickbay.api.duration import parse_duration
 from sickbay.apiserver.errors import Obj
 from sickbay.apiserver.writes import Write
 from sickbay.clock import rfc3339
-from sickbay.sim.hand import PODS, Hand
+from sickbay.sim.hand import PODS, Hand, labels_of
 from sickbay.sim.machine import Machine
 from sickbay.sim.parts.base import Part, pod_key
+from sickbay.sim.parts.disruption import controller_of
 from sickbay.sim.stage import Stage
 
 RUN_FOR = "sim.sickbay.dev/run-for"
 STOP_TAKES = "sim.sickbay.dev/stop-takes"
 STEP = "sickbay.dev/step"
+GANGS = ("jobset.sigs.k8s.io/jobset-name", "batch.kubernetes.io/job-name", "job-name")
+"""Labels by which pods of one gang know each other."""
+POLICIES = "recoverypolicies.sickbay.dev"
 KILLED = 137
 """128 + SIGKILL: the exit code of a container that went down with its machine or outlived its grace."""
 TERMINATED = 143
@@ -43,9 +51,11 @@ class Pace:
     """Where the pod names no time."""
     restart: float = 10.0
     """The kubelet's first crash-loop back-off; it does not grow here."""
+    report: float = 10.0
+    """Between two reports of a job's step; 0 for jobs that report none."""
 
 
-AT_ONCE = Pace(0.0, 0.0)
+AT_ONCE = Pace(0.0, 0.0, report=0.0)
 
 
 @dataclass(slots=True)
@@ -59,6 +69,10 @@ class _Container:
     restarts: int = 0
     stopping: float | None = None
     stalled: bool = False
+    told: bool = False
+    """Its steps are told from outside."""
+    reported: float | None = None
+    """When it last reported a step."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,13 +114,26 @@ class Pods(Part):
         if machine is not None and machine.up:
             self._exit(pod, machine, Exit(code, signal, reason, log))
 
-    def stall_pod(self, pod: Obj) -> None:
-        """The pod keeps running, but reports no further step."""
-        container = self._containers.get(pod_key(pod["metadata"]))
-        if container is not None:
-            container.stalled = True
+    def stall_pods(self, pods: Iterable[Obj]) -> None:
+        """They keep running, but come no further, and nor do the others of their gangs."""
+        stalled = list(pods)
+        for pod in stalled:
+            container = self._containers.get(pod_key(pod["metadata"]))
+            if container is not None:
+                self._step_further(pod, container, now=True)
+        for pod in stalled:
+            container = self._containers.get(pod_key(pod["metadata"]))
+            if container is not None:
+                container.stalled = True
 
     def report_step(self, pod: Obj, step: int) -> None:
+        """The pod says how far it has come; from then on it says nothing by itself."""
+        container = self._containers.get(pod_key(pod["metadata"]))
+        if container is not None:
+            container.told = True
+        self._write_step(pod, step)
+
+    def _write_step(self, pod: Obj, step: int) -> None:
         meta = pod["metadata"]
         patch = {"metadata": {"annotations": {STEP: str(step)}}}
         self._hand(pod).merge(PODS, meta["name"], patch, meta["namespace"])
@@ -148,24 +175,58 @@ class Pods(Part):
         now = self.clock.monotonic()
         if now < container.due:
             return container.due - now
-        container.started = now
+        container.started, container.reported = now, None
         started = rfc3339(self.clock.now())
         state = {"running": {"startedAt": started}}
         self._report(pod, {"phase": "Running", "startTime": started, "podIP": "10.244.0.1"}, state, container, True)
         return 0.0
 
     def _run_on(self, pod: Obj, machine: Machine, container: _Container) -> float | None:
+        again = self._step_further(pod, container)
         text = (pod["metadata"].get("annotations") or {}).get(RUN_FOR)
         if not text or container.started is None:
-            return None
+            return again
         left = container.started + parse_duration(text).total_seconds() - self.clock.monotonic()
         if left > 0:
-            return left
+            return left if again is None else min(left, again)
         self._exit(pod, machine, Exit(0))
         return None
 
+    def _step_further(self, pod: Obj, container: _Container, now: bool = False) -> float | None:
+        """Report the step, when that is due; returns the seconds until the next report, None where there is none."""
+        every, moment = self._pace.report, self.clock.monotonic()
+        if not every or container.started is None or container.told or not self._is_read(pod):
+            return None
+        if not self._gang_goes_on(pod):
+            return every
+        last = container.reported if container.reported is not None else container.started + 1.0 - every
+        left = last + every - moment
+        if left > 0 and not now:
+            return left
+        container.reported = moment
+        self._write_step(pod, max(0, round(moment - container.started)))
+        return every
+
+    def _gang_goes_on(self, pod: Obj) -> bool:
+        """Whether every live pod of its job runs on a machine that is up, and is not stalled."""
+        labels, namespace = labels_of(pod), pod["metadata"]["namespace"]
+        key = next((k for k in GANGS if k in labels), "")
+        mates = self.store.list(PODS, namespace, labels=f"{key}={labels[key]}") if key else [pod]
+        for mate in mates:
+            phase = (mate.get("status") or {}).get("phase")
+            if phase in ("Succeeded", "Failed"):
+                continue
+            machine, container = self._machine(mate), self._containers.get(pod_key(mate["metadata"]))
+            if phase != "Running" or machine is None or not machine.up or container is None or container.stalled:
+                return False
+        return True
+
+    def _is_read(self, pod: Obj) -> bool:
+        owned = controller_of(pod).get("kind") == "Job"
+        return owned and bool(self.store.list(POLICIES, pod["metadata"]["namespace"]))
+
     def _after_boot(self, pod: Obj, machine: Machine, container: _Container) -> float | None:
-        container.boot_id, container.stalled = machine.boot_id, False
+        container.boot_id, container.stalled, container.reported = machine.boot_id, False, None
         if pod["metadata"].get("deletionTimestamp"):
             self._remove(pod)
             return None

@@ -59,8 +59,7 @@ def pod_stall(args: Reader) -> Act:
     namespace, selector = _stalls(args)
 
     def act(world: World) -> None:
-        for pod in world.pods_of(namespace, "", selector):
-            world.kubelet.stall_pod(pod)
+        world.kubelet.stall_pods(world.pods_of(namespace, "", selector))
 
     return act
 
