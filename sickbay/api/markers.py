@@ -106,6 +106,8 @@ def _marks(node: Node) -> Iterator[str]:
             yield f"{MAINTENANCE_TAINTS[taint.key]} is at work on the node (taint {taint.key})"
     for key, (whose, words) in MAINTENANCE_LABELS.items():
         value = node.labels.get(key, "").lower()
+        if names.INQUIRY in node.annotations and value in ("inquiring", "approved", "denied"):
+            continue  # a question of ours may stand under that very key
         if value in words or (not words and value not in ("", "false")):
             yield f"{whose} is at work on the node (label {key}={node.labels[key]})"
     for key, whose in MAINTENANCE_ANNOTATIONS.items():

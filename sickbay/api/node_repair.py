@@ -11,6 +11,7 @@ from typing import Annotated, ClassVar
 
 import msgspec
 
+from sickbay.api import names
 from sickbay.api.base import Nullable, Part, Rule, says
 from sickbay.api.fault_type import Rung
 from sickbay.api.fields import Count, Duration, FaultName, Key, Line, Name, Text, Time, Uid, Word
@@ -144,6 +145,30 @@ class PlanStep(Part):
     checks: Annotated[Nullable[list[Word]], says("Validate: further checks by name", maxItems=16)] = []
 
 
+class ApprovalForm(Part):
+    """How a question and its answer are written on the node: a label key, and the values that mean something."""
+
+    key: Annotated[Key, says("Label key; {step} in it stands for the step in lower case", required=True)] = ""
+    inquiring: Annotated[Word, says("Value of the question")] = "inquiring"
+    approved: Annotated[Nullable[list[Word]], says("Values that say yes, in any case", maxItems=8)] = msgspec.field(
+        default_factory=lambda: ["approved"]
+    )
+    denied: Annotated[Nullable[list[Word]], says("Values that say no, in any case", maxItems=8)] = msgspec.field(
+        default_factory=lambda: ["denied"]
+    )
+    deletion_approves: Annotated[
+        bool, says("That somebody deletes the label says yes, where the gate names no groups")
+    ] = False
+
+    def key_of(self, step: str) -> str:
+        return self.key.replace("{step}", step.lower())
+
+    @staticmethod
+    def of_prefix(prefix: str) -> ApprovalForm:
+        """The form of all prefixes: `<prefix>/<step>-node` = inquiring, approved, denied."""
+        return ApprovalForm(key=names.approval_label(prefix, "{step}"))
+
+
 class Plan(Part):
     """What is to be done, resolved; a new generation replaces it at a step boundary."""
 
@@ -169,11 +194,19 @@ class Plan(Part):
         Duration | None, says("Longest wait of the urgency; then the next stronger one, behind a gate by People")
     ] = None
     approval_prefix: Annotated[Name, says("Prefix of the approval labels, resolved")] = ""
+    approval_form: Annotated[
+        ApprovalForm | None, says("Key and values of the approval labels; absent = those of the prefix")
+    ] = None
     provider: Annotated[Nullable[ProviderRef], says("Repair back-end of the node, as its pool had it")] = msgspec.field(
         default_factory=ProviderRef
     )
     isolate: Annotated[Nullable[list[Word]], says("UUIDs of devices to isolate: decide's grant", maxItems=32)] = []
     steps: Annotated[Nullable[list[PlanStep]], says("The steps, in their order", maxItems=5)] = []
+
+    @property
+    def form(self) -> ApprovalForm:
+        """How the gates of this plan ask, and are answered."""
+        return self.approval_form or ApprovalForm.of_prefix(self.approval_prefix)
 
     def step(self, name: str) -> PlanStep | None:
         return next((step for step in self.steps if step.step == name), None)

@@ -15,7 +15,10 @@ import httpx2
 from prometheus_client import CollectorRegistry
 
 from sickbay.api import names
+from sickbay.api.node_repair import ApprovalForm
 from sickbay.cli import health
+from sickbay.cli.approvalforms import FormError
+from sickbay.cli.approvalforms import read as read_forms
 from sickbay.cli.process import LEVELS, configure_logs, connect, run_until_signal
 from sickbay.clock import Clock, Randomness, SystemClock
 from sickbay.convert import intake
@@ -56,6 +59,8 @@ class Settings:
     intake_listen: str = ""
     intake_token: Path | None = None
     """File with the token that senders show; without one nothing is taken by HTTP."""
+    forms: Mapping[str, ApprovalForm] = field(default_factory=dict)
+    """Label keys and values for approvals, by the name that rules use."""
 
 
 def _webhooks(_: click.Context, __: click.Parameter, values: tuple[str, ...]) -> tuple[tuple[str, str], ...]:
@@ -68,7 +73,7 @@ def _webhooks(_: click.Context, __: click.Parameter, values: tuple[str, ...]) ->
     return tuple(found)
 
 
-def _prefixes(_: click.Context, __: click.Parameter, values: tuple[str, ...]) -> dict[str, str]:
+def read_prefixes(_: click.Context, __: click.Parameter, values: tuple[str, ...]) -> dict[str, str]:
     found = {}
     for value in values:
         name, equals, prefix = value.partition("=")
@@ -76,6 +81,15 @@ def _prefixes(_: click.Context, __: click.Parameter, values: tuple[str, ...]) ->
             raise click.BadParameter(f"{value!r}: write NAME=PREFIX, such as acme=intervention.acme.example")
         found[name] = prefix
     return found
+
+
+def _forms(_: click.Context, __: click.Parameter, value: str | None) -> Mapping[str, ApprovalForm]:
+    if value is None:
+        return {}
+    try:
+        return read_forms(value)
+    except FormError as error:
+        raise click.BadParameter(str(error)) from None
 
 
 def _endpoints(_: click.Context, __: click.Parameter, value: str | None) -> Mapping[str, Endpoint]:
@@ -95,8 +109,12 @@ def _endpoints(_: click.Context, __: click.Parameter, value: str | None) -> Mapp
     "--component", "components", multiple=True, type=click.Choice(COMPONENTS), help="Run only these; default: all."
 )
 @click.option(
-    "--approval-prefix", "prefixes", multiple=True, callback=_prefixes, metavar="NAME=PREFIX",
+    "--approval-prefix", "prefixes", multiple=True, callback=read_prefixes, metavar="NAME=PREFIX",
     help="A further prefix of approval labels, under the name that rules use.",
+)  # fmt: skip
+@click.option(
+    "--approval-forms", "forms", default=None, callback=_forms, metavar="FILE",
+    help="Label keys and values of one's own for approvals, under the names that rules use.",
 )  # fmt: skip
 @click.option(
     "--automation", "automation", multiple=True, metavar="PATTERN",
@@ -127,6 +145,7 @@ def controller(
     kubeconfig: str, context: str, namespace: str, components: tuple[str, ...], prefixes: dict[str, str],
     max_acts_10m: int, max_acts_1h: int, listen: str, webhooks: tuple[tuple[str, str], ...], log_level: str,
     hooks: Mapping[str, Endpoint], automation: tuple[str, ...], intake_token: Path | None, intake_listen: str,
+    forms: Mapping[str, ApprovalForm],
 ) -> None:  # fmt: skip
     """Decide which nodes are repaired, and repair them.
 
@@ -137,7 +156,7 @@ def controller(
     chosen = components or COMPONENTS
     settings = Settings(
         kubeconfig, context, namespace, chosen, prefixes, governor, listen, webhooks, hooks, automation,
-        intake_listen if intake_token is not None else "", intake_token,
+        intake_listen if intake_token is not None else "", intake_token, forms,
     )  # fmt: skip
     run_until_signal(run(settings))
 
@@ -198,7 +217,7 @@ def _build(
 ) -> Controller:  # fmt: skip
     if component == "decide":
         known = (*names.AUTOMATION, *settings.automation)
-        options = DecideOptions(identity, settings.namespace, settings.prefixes, automation=known)
+        options = DecideOptions(identity, settings.namespace, settings.prefixes, settings.forms, automation=known)
         return DecideController(client, clock, randomness, options, registry)
     if component == "recover":
         recovery = RecoverOptions(identity, settings.namespace)

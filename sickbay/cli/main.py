@@ -29,6 +29,7 @@ COMMANDS = {
     "chaos": ("sickbay.cli.chaos", "chaos"),
     "controller": ("sickbay.cli.controller", "controller"),
     "crds": ("sickbay.cli.crds", "crds"),
+    "policies": ("sickbay.cli.policies", "policies"),
     "decode": ("sickbay.detect.decode_command", "decode"),
     "demo": ("sickbay.cli.demo", "demo"),
     "test": ("sickbay.sim.scenario.command", "test_command"),

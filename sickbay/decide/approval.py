@@ -15,6 +15,7 @@ import msgspec
 
 from sickbay.api import names
 from sickbay.api.core import Node
+from sickbay.api.node_repair import ApprovalForm
 from sickbay.api.nodemarks import Inquiry, read_inquiry
 from sickbay.kube.nodes import annotation_ops, label_ops
 
@@ -27,42 +28,60 @@ class Answer(StrEnum):
     DENIED = "Denied"
 
 
-def answer(node: Node, inquiry: Inquiry, prefix: str) -> Answer:
-    """What stands on the node about this question. Values count in any case (`Approved` is ACK's spelling)."""
-    standing = read_inquiry(node)
+Form = ApprovalForm | str
+"""A form, or the prefix of the usual one."""
+
+
+def _form(given: Form) -> ApprovalForm:
+    return ApprovalForm.of_prefix(given) if isinstance(given, str) else given
+
+
+def answer(node: Node, inquiry: Inquiry, form: Form) -> Answer:
+    """What stands on the node about this question. Values count in any case (`Approved` is ACK's spelling).
+
+    That the label is gone is an answer only in a form that says so, and never where only some may give one: who has
+    deleted it is judged by nobody.
+    """
+    standing, form = read_inquiry(node), _form(form)
     if standing is None or _identity(standing) != _identity(inquiry):
         return Answer.NOT_ASKED
-    value = node.labels.get(names.approval_label(prefix, inquiry.step), "").lower()
-    if value == "approved":
+    value = node.labels.get(form.key_of(inquiry.step))
+    if value is None:
+        deleted = form.deletion_approves and not inquiry.groups and not standing.groups
+        return Answer.APPROVED if deleted else Answer.NOT_ASKED
+    word = value.lower()
+    if word in [each.lower() for each in form.approved]:
         return Answer.APPROVED
-    if value == "denied":
+    if word in [each.lower() for each in form.denied]:
         return Answer.DENIED
-    return Answer.WAITING if value == "inquiring" else Answer.NOT_ASKED
+    return Answer.WAITING if word == form.inquiring.lower() else Answer.NOT_ASKED
 
 
 def _identity(inquiry: Inquiry) -> tuple[str, str, int, str]:
     return inquiry.uid, inquiry.step, inquiry.attempt, inquiry.node_uid
 
 
-def ask_ops(node: Node, inquiry: Inquiry, prefix: str) -> list[dict[str, Any]]:
+def ask_ops(node: Node, inquiry: Inquiry, form: Form) -> list[dict[str, Any]]:
     """Label and binding in one patch. Whatever stood under the label is overwritten: it was no answer to this.
 
     The label of a question of ours that this one takes the place of goes with it: nothing would bind it any more.
     """
-    labels: dict[str, str | None] = {names.approval_label(prefix, inquiry.step): "inquiring"}
+    form = _form(form)
+    key = form.key_of(inquiry.step)
+    labels: dict[str, str | None] = {key: form.inquiring}
     standing = read_inquiry(node)
     if standing is not None and standing.uid == inquiry.uid and standing.step != inquiry.step:
-        old = names.approval_label(prefix, standing.step)
-        labels |= {old: None} if old in node.labels else {}
+        old = form.key_of(standing.step)
+        labels |= {old: None} if old in node.labels and old != key else {}
     ops = label_ops(node, labels)
     return ops + annotation_ops(node, {names.INQUIRY: msgspec.json.encode(inquiry).decode()})
 
 
-def withdraw_ops(node: Node, repair_uid: str, prefix: str) -> list[dict[str, Any]]:
+def withdraw_ops(node: Node, repair_uid: str, form: Form) -> list[dict[str, Any]]:
     """Take back our question, if it is ours and stands: its label, its annotation, and the stamp of who answered it."""
     standing = read_inquiry(node)
     if standing is None or standing.uid != repair_uid:
         return []
-    label = names.approval_label(prefix, standing.step)
+    label = _form(form).key_of(standing.step)
     ops = label_ops(node, {label: None}) if label in node.labels else []
     return ops + annotation_ops(node, {names.INQUIRY: None, names.CHANGED_BY: None})

@@ -22,7 +22,7 @@ from sickbay.api import names
 from sickbay.api.core import Node, Pod
 from sickbay.api.infra_event import InfraEvent
 from sickbay.api.job_recovery import JobRecovery
-from sickbay.api.node_repair import NodeRepair
+from sickbay.api.node_repair import ApprovalForm, NodeRepair
 from sickbay.api.repair_pool import RepairPool
 from sickbay.api.words import Outcome, Phase
 from sickbay.clock import Clock, Randomness, rfc3339
@@ -69,6 +69,8 @@ class DecideOptions:
     """Where the Lease lives."""
     approval_prefixes: Mapping[str, str] = field(default_factory=dict)
     """Further label prefixes for approvals, by the name a rule uses."""
+    approval_forms: Mapping[str, ApprovalForm] = field(default_factory=dict)
+    """Label keys and values of one's own, by the name a rule uses."""
     automation: Sequence[str] = names.AUTOMATION
     """User names of known automation, as patterns: what they take off a node is put back once."""
     resync: float = RESYNC
@@ -101,9 +103,9 @@ class DecideController:
         self._recorder = EventRecorder(client, clock, randomness, component="sickbay-decide")
         self._writer = Writer(client, self._sources, self._recorder, self._elector.check)
         self._reservations = Reservations(client, clock, self._sources, self._recorder, self._elector.check)
-        self._posted = Posted(
-            client, clock, self._sources, self._recorder, self._options.approval_prefixes, self._elector.check
-        )
+        forms = {name: form.key.rpartition("/")[0] or form.key for name, form in self._options.approval_forms.items()}
+        self._prefixes = {**self._options.approval_prefixes, **forms}
+        self._posted = Posted(client, clock, self._sources, self._recorder, self._prefixes, self._elector.check)
         self._views = Views(self._sources, self._reservations, tuple(self._options.automation))
         self._queue: WorkQueue[Key] = WorkQueue(clock, randomness, name="decide", metrics=client.metrics)
         self._metrics = DecideMetrics(registry or CollectorRegistry(), self._sources)
@@ -297,9 +299,10 @@ class DecideController:
             return None
         now = self._clock.now()
         past = self._sources.repairs_of(name)
-        prefix = plan.resolve_prefix(rule, self._options.approval_prefixes)
+        prefix = plan.resolve_prefix(rule, self._prefixes)
         result = open_repair(node, active, pool, rule, past, seen, prefix, self._sources.catalogue.version, now)
         if result.repair is not None:
+            result.repair.spec.plan.approval_form = self._options.approval_forms.get(rule.spec.approval_prefix)
             await self._open(forming.formed(self._sources, result.repair, node, pool, past, now), node)
             return None
         if result.again is None or result.again == opening.NEVER:
@@ -400,9 +403,11 @@ class DecideController:
             end(work, Outcome.GAVE_UP, f"not taken up: {refusal}")
         else:
             rule = sources.rules.get(pool.spec.rule) if pool.spec.rule else None
-            prefix = plan.resolve_prefix(rule, self._options.approval_prefixes) if rule is not None else ""
+            prefix = plan.resolve_prefix(rule, self._prefixes) if rule is not None else ""
             prefix = prefix or names.APPROVAL_PREFIXES["sickbay"]
             work.repair = manual.fill(repair, node, pool, rule, prefix, sources.catalogue.version)
+            form = self._options.approval_forms.get(rule.spec.approval_prefix) if rule is not None else None
+            work.repair.spec.plan.approval_form = form
         await self._writer.apply(repair, work)
         return None
 

@@ -32,7 +32,7 @@ PHASE_OF = {
 def withdraw(work: Work) -> None:
     """Take our question off the node, where it stands."""
     if not node_lost(work.repair, work.view.node):
-        work.node_ops = withdraw_ops(work.node, work.repair.metadata.uid, work.plan.approval_prefix)
+        work.node_ops = withdraw_ops(work.node, work.repair.metadata.uid, work.plan.form)
 
 
 def end(work: Work, outcome: Outcome, message: str) -> Work:

@@ -35,7 +35,7 @@ def passed(work: Work) -> bool:
     if asker is not None:
         return _asked_elsewhere(work, gate, asker)
     inquiry = _inquiry(work, gate)
-    given = answer(work.node, inquiry, work.plan.approval_prefix)
+    given = answer(work.node, inquiry, work.plan.form)
     if work.state(current.step).approved_attempt == current.attempt and given != Answer.DENIED:
         return _jobs_passed(work, gate)
     match given:
@@ -46,7 +46,7 @@ def passed(work: Work) -> bool:
             _denied(work, f"{work.current.step} was denied by {_who(work)}")
             return False
         case Answer.NOT_ASKED:
-            work.node_ops = ask_ops(work.node, inquiry, work.plan.approval_prefix)
+            work.node_ops = ask_ops(work.node, inquiry, work.plan.form)
     _wait(work, gate)
     return False
 
@@ -140,12 +140,13 @@ def _reminders(gate: Approval, asked: datetime, deadline: datetime) -> list[date
 
 def _question(work: Work, gate: Approval) -> str:
     step = work.current.step
-    label = names.approval_label(work.plan.approval_prefix, step)
+    form = work.plan.form
     act = f" ({work.current.action})" if work.current.action else ""
     groups = f", by a member of {', '.join(gate.groups)}" if gate.groups else ""
+    no = f" (or {form.denied[0]})" if form.denied else ""
     return (
-        f"{step}{act} waits for approval{groups}: kubectl label node {work.node.name} {label}=approved --overwrite "
-        f"(or denied)"
+        f"{step}{act} waits for approval{groups}: kubectl label node {work.node.name} "
+        f"{form.key_of(step)}={(form.approved or ['approved'])[0]} --overwrite{no}"
     )
 
 

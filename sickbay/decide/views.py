@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from datetime import datetime
 
+import msgspec
+
 from sickbay.api import holds, names
 from sickbay.api.core import Node
 from sickbay.api.hold import Hold
@@ -167,8 +169,9 @@ class Views:
         entry = planning.matching_entry(rule, lead.name, lead.type) if rule is not None else None
         if entry is None or pool is None:
             return None
-        prefix = repair.spec.plan.approval_prefix
-        return domains.single(budget.planned(lead, pool, entry, prefix, self._history(repair, node), now))
+        old = repair.spec.plan
+        made = budget.planned(lead, pool, entry, old.approval_prefix, self._history(repair, node), now)
+        return domains.single(msgspec.structs.replace(made, approval_form=old.approval_form))
 
     def _rule(self, repair: NodeRepair) -> RepairRule | None:
         return self._sources.rules.get(repair.spec.rule.name)

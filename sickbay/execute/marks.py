@@ -103,5 +103,5 @@ def _inquiry_ops(node: Node, repair: NodeRepair) -> list[Op]:
     asked = read_inquiry(node)
     if asked is None or asked.uid != repair.metadata.uid:
         return []
-    label = names.approval_label(repair.spec.plan.approval_prefix, asked.step)
+    label = repair.spec.plan.form.key_of(asked.step)
     return label_ops(node, {label: None}) + annotation_ops(node, {names.INQUIRY: None})

@@ -125,8 +125,9 @@ def _asking(repair: NodeRepair, now: datetime, due: Due) -> None:
     step = repair.spec.plan.step(current.step)
     gate = step.approval if step is not None else None
     since = parse_time(current.since)
-    label = names.approval_label(repair.spec.plan.approval_prefix, current.step)
-    command = f"kubectl label node {repair.spec.node.name} {label}=approved --overwrite"
+    form = repair.spec.plan.form
+    yes = (form.approved or ["approved"])[0]
+    command = f"kubectl label node {repair.spec.node.name} {form.key_of(current.step)}={yes} --overwrite"
     moments = [timedelta(0), *sorted(parse_duration(text) for text in (gate.reminders if gate is not None else []))]
     for number, moment in _latest(since, moments, now, due):
         title = f"{current.step} waits for approval" + (f" (reminder {number})" if number else "")

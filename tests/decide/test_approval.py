@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import json
 
+import msgspec
 import pytest
 
+from sickbay.api.markers import leaving_by
+from sickbay.api.node_repair import ApprovalForm
 from sickbay.api.nodemarks import Inquiry
 from sickbay.decide.approval import Answer, answer, ask_ops, withdraw_ops
 from tests.decide.made import PREFIX, apply_node_ops, node
@@ -142,3 +145,66 @@ def test_what_is_not_ours_is_left_alone(the_node):
 def test_a_question_whose_label_is_gone_is_taken_back_too():
     the_node = standing(None)
     assert applied(the_node, withdraw_ops(the_node, "u1", PREFIX)) == ({"pool": "train"}, {})
+
+
+# --- forms of one's own
+
+OWN = ApprovalForm(key="acme.example/{step}", inquiring="asked", approved=["go", "Yes"], denied=["stop"])
+LEGACY = ApprovalForm(
+    key="alibabacloud.com/node-needrepair",
+    inquiring="Inquiring",
+    approved=["Approved"],
+    denied=[],
+    deletion_approves=True,
+)
+
+
+def written(label: str | None, value: str | None = None, **changes):
+    labels = {label: value} if label and value is not None else {}
+    return node(labels=labels, annotations={"sickbay.dev/inquiry": json.dumps({**BINDING, **changes})})
+
+
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [("asked", Answer.WAITING), ("GO", Answer.APPROVED), ("yes", Answer.APPROVED), ("Stop", Answer.DENIED),
+     ("approved", Answer.NOT_ASKED), (None, Answer.NOT_ASKED)],
+)  # fmt: skip
+def test_a_form_of_ones_own_has_its_own_words(value, expected):
+    assert answer(written("acme.example/drain", value), ASKED, OWN) is expected
+
+
+def test_a_question_in_a_form_of_ones_own_is_asked_and_taken_back_under_its_key():
+    labels, annotations = {}, {}
+    made = {"labels": labels, "annotations": annotations}
+    apply_node_ops(made, ask_ops(node(), ASKED, OWN))
+    assert made["labels"] == {"acme.example/drain": "asked"}
+    apply_node_ops(made, withdraw_ops(node(labels=labels, annotations=annotations), "u1", OWN))
+    assert made == {"labels": {}, "annotations": {}}
+
+
+@pytest.mark.parametrize(
+    ("form", "changes", "expected"),
+    [
+        pytest.param(LEGACY, {}, Answer.APPROVED, id="switched on, for its own key"),
+        pytest.param(LEGACY, {"groups": ["oncall"]}, Answer.NOT_ASKED, id="only some may answer"),
+        pytest.param(LEGACY, {"attempt": 2}, Answer.NOT_ASKED, id="an old question"),
+        pytest.param(OWN, {}, Answer.NOT_ASKED, id="not switched on"),
+        pytest.param(ACK, {}, Answer.NOT_ASKED, id="never for our own forms"),
+    ],
+)
+def test_that_the_label_is_gone_is_a_yes_only_where_the_form_says_so(form, changes, expected):
+    asked = msgspec.structs.replace(ASKED, groups=changes.get("groups", []))
+    assert answer(written(None, **changes), asked, form) is expected
+
+
+def test_one_key_for_all_steps_is_asked_again_for_the_next_step_and_not_removed():
+    standing_ = written("alibabacloud.com/node-needrepair", "Approved")
+    asked = msgspec.structs.replace(ASKED, step="Repair")
+    made = {"labels": dict(standing_.labels), "annotations": dict(standing_.annotations)}
+    apply_node_ops(made, ask_ops(standing_, asked, LEGACY))
+    assert made["labels"]["alibabacloud.com/node-needrepair"] == "Inquiring"
+
+
+def test_a_question_of_ours_under_acks_key_is_no_maintenance_of_acks():
+    assert leaving_by(written("alibabacloud.com/node-needrepair", "Inquiring")) == ""
+    assert "ACK" in leaving_by(node(labels={"alibabacloud.com/node-needrepair": "Inquiring"}))

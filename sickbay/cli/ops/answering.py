@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import click
 
-from sickbay.api import kinds, names
+from sickbay.api import kinds
 from sickbay.api.core import Node
 from sickbay.api.node_repair import NodeRepair
 from sickbay.api.nodemarks import Inquiry, read_inquiry
@@ -83,13 +83,17 @@ def _mates(node: str, repairs: list[NodeRepair]) -> list[str]:
 
 async def _write(client: Client, node: Node, inquiry: Inquiry, wanted: Answer) -> str:
     repair = await client.get(kinds.NODE_REPAIR, inquiry.repair)
-    label = names.approval_label(repair.spec.plan.approval_prefix, inquiry.step)
-    await patch_node(client, node, label_ops(node, {label: wanted.value}))
+    form = repair.spec.plan.form
+    word = (form.approved if wanted.value == "approved" else form.denied)[:1]
+    if not word:
+        text = f"{inquiry.step} of {node.name} cannot be {wanted.value}: its form of approval has no word for it"
+        raise click.ClickException(text)
+    await patch_node(client, node, label_ops(node, {form.key_of(inquiry.step): word[0]}))
     recorder = EventRecorder(client, SystemClock(), Randomness(), component="sickbay-cli")
     why = f": {wanted.reason}" if wanted.reason else ""
-    word = f"{inquiry.step}{wanted.value.capitalize()}"
-    recorder.event(reference(kinds.NODE, node), NORMAL, word, f"by command{why}")
+    reason = f"{inquiry.step}{wanted.value.capitalize()}"
+    recorder.event(reference(kinds.NODE, node), NORMAL, reason, f"by command{why}")
     await recorder.flush()
     group = repair.spec.group
     all_ = f" for all {len(group.members)} nodes of group {group.id}" if group.id else ""
-    return f"{node.name}: {inquiry.step} {wanted.value} ({label}={wanted.value}){all_}"
+    return f"{node.name}: {inquiry.step} {wanted.value} ({form.key_of(inquiry.step)}={word[0]}){all_}"
