@@ -133,7 +133,7 @@ async def test_a_server_that_is_away_is_one_line(tmp_path: Path) -> None:
     )
     answer = await command("queue", env={"KUBECONFIG": str(config)})
     assert answer.code == 1
-    assert "the API server cannot be reached" in answer.err
+    assert "the API server http://127.0.0.1:9 cannot be reached" in answer.err
     assert "Traceback" not in answer.err
 
 
