@@ -8,6 +8,7 @@ twice is judged on what the server says at that moment:
     the record is closed        the marks are left over: they go, and what was there before comes back
     the record is not there     nobody knows whether the node is well: people are told, the cordon stays until a person
                                 takes it away, and the rest goes with it
+    a question whose record is over or gone: nobody reads an answer to it; it goes
 """
 
 from __future__ import annotations
@@ -19,8 +20,8 @@ import structlog
 from sickbay.api import holds, kinds, names
 from sickbay.api.core import Node
 from sickbay.api.meta import ObjectMeta
-from sickbay.api.node_repair import NodeRepair
-from sickbay.api.nodemarks import QuarantineMark, read_mark
+from sickbay.api.node_repair import ApprovalForm, NodeRepair
+from sickbay.api.nodemarks import QuarantineMark, read_inquiry, read_mark
 from sickbay.api.words import HoldLevel
 from sickbay.clock import Clock
 from sickbay.execute import guard, lifecycle
@@ -29,7 +30,7 @@ from sickbay.execute.progress import Told
 from sickbay.kube import errors
 from sickbay.kube.client import Client
 from sickbay.kube.informer import Informer
-from sickbay.kube.nodes import patch_node
+from sickbay.kube.nodes import annotation_ops, label_ops, patch_node
 
 log = structlog.get_logger(__name__)
 
@@ -80,6 +81,9 @@ class Sweep:
         open_again = repair is not None and (not repair.ended or repair.metadata.finalizers)
         if not _has_traces(node) or open_again or await self._frozen(node):
             return
+        if mark is None and read_inquiry(node) is not None:
+            await self._forget_question(node)
+            return
         if mark is not None and repair is None and node.unschedulable:
             self._ask_people(node, mark)
             return
@@ -90,6 +94,22 @@ class Sweep:
         node = await lifecycle.remove(self._client, node, mark.prior if mark is not None else None)
         self._nodes.observe_write(node)
         self._tell(node, Told("TracesRemoved", "marks of a repair that is over were left on the node; they are gone"))
+
+    async def _forget_question(self, node: Node) -> None:
+        """Take a question off the node that no open record asks any more."""
+        asked = read_inquiry(node)
+        assert asked is not None
+        repair = await self._owner(QuarantineMark(repair=asked.repair, uid=asked.uid))
+        if repair is not None and not repair.ended:
+            return
+        forms = [ApprovalForm.of_prefix(prefix) for prefix in names.APPROVAL_PREFIXES.values()]
+        if repair is not None:
+            forms = [repair.spec.plan.form]
+        keys = [key for form in forms if (key := form.key_of(asked.step)) in node.labels]
+        self._check()
+        ops = label_ops(node, dict.fromkeys(keys)) + annotation_ops(node, {names.INQUIRY: None})
+        self._nodes.observe_write(await patch_node(self._client, node, ops))
+        self._tell(node, Told("TracesRemoved", f"a question about {asked.step} that nobody asks any more is gone"))
 
     async def _owner(self, mark: QuarantineMark) -> NodeRepair | None:
         """The record that a mark names; None when it is not there, or another one has its name."""
@@ -117,4 +137,4 @@ class Sweep:
 
 def _has_traces(node: Node) -> bool:
     ours = any(c.type in names.LIFECYCLE_CONDITIONS and c.reason == LIFECYCLE_REASON for c in node.conditions)
-    return ours or read_mark(node) is not None
+    return ours or read_mark(node) is not None or read_inquiry(node) is not None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
@@ -143,3 +144,44 @@ async def test_conditions_of_others_and_cordons_of_people_are_no_traces() -> Non
     await sweeps(shift)
     assert bench.node() == before
     assert bench.wire.asked == []
+
+
+# --- questions that nobody asks any more
+
+DRAIN = "intervention.sickbay.dev/drain-node"
+
+
+def asks(bench: Bench, uid: str = "", **labels: str) -> None:
+    uid = uid or bench.store.get(REPAIRS, "r1")["metadata"]["uid"]
+    inquiry = json.dumps({"repair": "r1", "uid": uid, "step": "Drain", "attempt": 1})
+    meta = {"labels": {DRAIN: "inquiring", **labels}, "annotations": {names.INQUIRY: inquiry}}
+    bench.merge({"metadata": meta})
+
+
+def question(bench: Bench) -> tuple[bool, bool]:
+    meta = bench.node()["metadata"]
+    return DRAIN in (meta.get("labels") or {}), names.INQUIRY in (meta.get("annotations") or {})
+
+
+@pytest.mark.case("P066")
+@pytest.mark.parametrize("record", ["gone", "another of that name", "over"])
+async def test_a_question_without_an_open_record_goes(record: str) -> None:
+    bench = Bench()
+    bench.open("Quarantine")
+    asks(bench, uid="u-old" if record == "another of that name" else "")
+    bench.merge(
+        {"status": {"phase": "Cancelled", "outcome": "Denied", "current": {"step": ""}}}, REPAIRS, "r1", "status"
+    )
+    bench.merge({"metadata": {"finalizers": None}}, REPAIRS, "r1")
+    if record == "gone":
+        bench.store.delete(REPAIRS, "r1")
+    await sweeps(bench.shift())
+    assert question(bench) == (False, False)
+
+
+async def test_the_question_of_an_open_repair_stays() -> None:
+    bench = Bench()
+    bench.open("Quarantine")
+    asks(bench)
+    await sweeps(bench.shift())
+    assert question(bench) == (True, True)
