@@ -133,6 +133,7 @@ class JobRecoveryStatus(Part):
     gates: Annotated[Nullable[list[Gate]], says("Its answers to gates", maxItems=64)] = []
     moves: Annotated[Nullable[list[Move]], says("Its answers to drains' offers", maxItems=64)] = []
     fingerprint: Annotated[Line, says("What the last failure looked like, free of nodes, ranks and GPUs")] = ""
+    ranks: Annotated[Count, says("Ranks of the next attempt where it has to be smaller; 0 = all")] = 0
     message: Annotated[Text, says("For people: what is done, and what they can do")] = ""
     since: Annotated[Time | None, says("Since when it is in this phase")] = None
     deadline: Annotated[Time | None, says("Until when it waits here")] = None

@@ -73,6 +73,11 @@ HELD_FOR = f"{GROUP}/held-for"
 EXCLUDED_NODES = f"{GROUP}/excluded-nodes"
 """Annotation on a job: values of kubernetes.io/hostname that we have put into its affinity, comma-separated."""
 
+MIN_RANKS = f"{GROUP}/min-ranks"
+"""Annotation on a job, its owner's: it can run with so few ranks. Without it a job is never made smaller."""
+FULL_RANKS = f"{GROUP}/full-ranks"
+"""Annotation on a job that we have made smaller: how many ranks its owner gave it."""
+
 # On a JobRecovery.
 NEXT_ATTEMPT = f"{GROUP}/next-attempt"
 """Annotation: the job as it will be made again, kept from before the old one is deleted until the new one is there."""

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, ClassVar
 
 import msgspec
 
-from sickbay.api.base import Nullable, Part, says
+from sickbay.api.base import Nullable, Part, Rule, says
 from sickbay.api.fields import Count, Duration, Key, Line, Word
 from sickbay.api.meta import ConditionedStatus, LabelSelector, Object
 from sickbay.api.words import CheckpointNotify, Mode, NoFit
@@ -58,6 +58,15 @@ class Hang(Part):
 
 class Checkpoint(Part):
     """How a job is asked for a checkpoint; absent = not asked."""
+
+    RULES: ClassVar[tuple[Rule, ...]] = (
+        Rule(
+            "!has(self.notify) || self.notify == 'Annotation'",
+            "jobs are not asked by Call or by Signal in this version",
+            "set notify to Annotation: what calls or signals the job can watch for sickbay.dev/checkpoint-request",
+            field=".notify",
+        ),
+    )
 
     notify: Annotated[str, says("How it is asked", enum=CheckpointNotify)] = "Annotation"
     window: Annotated[Duration, says("How long it may take")] = "10m"

@@ -200,8 +200,18 @@ def _against(evidence: Evidence, node: str) -> str:
     ends = [e for e in evidence.ends if e.node == node]
     if any(e.how == "NodeLost" for e in ends):
         return "lost (the machine went down with its containers)"
+    missing = next((e for e in ends if e.how == "Missing"), None)
+    if missing is not None and _is_exception(evidence, "Missing"):
+        return f"rank {missing.rank} did not come up on it ({missing.reason})"
     line = next((r.line for e in ends if (r := _reading(evidence, e)).shows is Shows.HARDWARE), "")
     return f"log: {line}"[:400] if line else ""
+
+
+def _is_exception(evidence: Evidence, how: str) -> bool:
+    """Whether most nodes of the gang do better: what happens on half of them says nothing about any of them."""
+    gang = {node for node in evidence.placement.values() if node}
+    hit = {e.node for e in evidence.ends if e.how == how}
+    return len(hit) * 2 < len(gang)
 
 
 def _reading(evidence: Evidence, end: End) -> Reading:
@@ -292,7 +302,7 @@ def _wherever_it_runs(evidence: Evidence) -> Verdict | None:
 
 
 def _is_symptom(evidence: Evidence, root: End) -> bool:
-    if root.signal in (SIGTERM, SIGKILL, SIGABRT) or root.code == TRY_AGAIN or root.how == "Refused":
+    if root.signal in (SIGTERM, SIGKILL, SIGABRT) or root.code == TRY_AGAIN or root.how in ("Refused", "Missing"):
         return True
     return _reading(evidence, root).shows in (Shows.SYMPTOM, Shows.SHARED)
 

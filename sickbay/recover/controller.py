@@ -211,9 +211,9 @@ class RecoverController:
     async def _release(self, record: JobRecovery, view: View, job: Job, excluded: list[str]) -> float | None:
         if await self._still_there(view, job):
             return SOON
-        attempt, adapter = record.status.attempts[-1].n, ADAPTERS[view.id.kind]
+        adapter = ADAPTERS[view.id.kind]
         try:
-            await self._writer.release(adapter, job, attempt, excluded)
+            await self._writer.release(record, adapter, job, excluded)
         except errors.Invalid as refusal:
             log.info("cannot be changed in place, so it is made again", job=str(view.id), error=str(refusal))
             return await self._keep(record, view, job, excluded)

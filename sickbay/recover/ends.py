@@ -41,7 +41,8 @@ class End:
     code: int = 0
     signal: int = 0
     how: str = "Exited"
-    """Exited | OutOfMemory | Disrupted | Refused (not even started) | NodeLost | Deleted"""
+    """Exited | OutOfMemory | Disrupted | Refused (not even started) | Missing (its node does not bring it up) |
+    NodeLost | Deleted"""
     reason: str = ""
     log: str = ""
 

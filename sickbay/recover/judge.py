@@ -31,6 +31,7 @@ PEOPLE = "people are told again"
 def fail(work: Work, ends: list[End], stalled: str = "") -> None:
     """The attempt is over. Nothing of it may run on while it is judged."""
     attempt = work.attempt
+    work.status.ranks = 0  # the next attempt is tried at its full size again
     first = min((end.at for end in ends), default=work.now)
     attempt.times.fault, attempt.times.detected = rfc3339(first), rfc3339(work.now)
     told = stalled or (ends[0].words() if len(ends) == 1 else f"{len(ends)} ranks ended")

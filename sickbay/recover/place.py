@@ -5,12 +5,14 @@ from __future__ import annotations
 import itertools
 from datetime import datetime, timedelta
 
+from sickbay.api import names
 from sickbay.api.core import PodCondition
 from sickbay.api.duration import format_duration, parse_duration
 from sickbay.api.words import JobAction, JobVerdict, NoFit, RecoveryPhase
 from sickbay.clock import parse_time, rfc3339
+from sickbay.recover.adapters.base import full_size
 from sickbay.recover.choose import PAUSE_FIRST, PAUSE_MOST
-from sickbay.recover.job import Job
+from sickbay.recover.job import Job, number
 from sickbay.recover.judge import PEOPLE, RELEASE, REMIND, hold, tear_down
 from sickbay.recover.signs import moment
 from sickbay.recover.suspects import began, host_names
@@ -90,7 +92,7 @@ def _unplaced(work: Work, job: Job, pods: list[RankPod]) -> None:
     elif work.phase == RecoveryPhase.WAITING_CAPACITY:
         _waits(work)
     else:
-        _does_not_fit(work, since, refused[0].message)
+        _does_not_fit(work, job, since, refused[0].message, sum(1 for pod in pods if pod.pod.node_name))
 
 
 def _let_go_anew(work: Work, why: str) -> None:
@@ -111,7 +113,7 @@ def _refused(pods: list[RankPod]) -> list[PodCondition]:
     return [c for c in found if c.status == "False" and c.reason == "Unschedulable"]
 
 
-def _does_not_fit(work: Work, since: datetime, why: str) -> None:
+def _does_not_fit(work: Work, job: Job, since: datetime, why: str, bound: int) -> None:
     if work.now - since < NO_FIT_AFTER:
         work.wake(since + NO_FIT_AFTER)
         return
@@ -120,6 +122,12 @@ def _does_not_fit(work: Work, since: datetime, why: str) -> None:
     if work.policy.on_no_fit == NoFit.REQUEUE and work.view.acting:
         _requeue(work, message, limit)
         return
+    if work.policy.on_no_fit == NoFit.SHRINK and work.view.acting:
+        cannot = _cannot_shrink(work, job, bound)
+        if not cannot:
+            _shrink(work, job, bound)
+            return
+        message = f"{message}; it is not made smaller: {cannot}"
     work.enter(RecoveryPhase.WAITING_CAPACITY, message, limit, "people are told")
     work.note("JobWaitsForCapacity", message, warning=True)
 
@@ -135,6 +143,26 @@ def _requeue(work: Work, message: str, limit: timedelta) -> None:
     pause = min(PAUSE_FIRST * (1 << min(len(tries) - 1, 10)), PAUSE_MOST)
     work.enter(RecoveryPhase.HELD, message, pause, RELEASE)
     work.note("JobWaitsForCapacity", message, warning=True)
+
+
+def _cannot_shrink(work: Work, job: Job, bound: int) -> str:
+    """Why the job has to wait for room for all its ranks; "" when it can run with those that have found some."""
+    least = number(job.annotations.get(names.MIN_RANKS), 0)
+    if not work.view.can_shrink:
+        return f"a {job.id.kind} cannot be given fewer ranks"
+    if least < 1:
+        return f"it does not say with how few ranks it can run (annotation {names.MIN_RANKS})"
+    if bound < least:
+        return f"{bound} of its ranks have found a place, and it needs {least}"
+    return ""
+
+
+def _shrink(work: Work, job: Job, ranks: int) -> None:
+    """Let it go anew with as many ranks as there is room for. At the next failure its full size is tried again."""
+    work.status.ranks = ranks
+    message = f"there is room for {ranks} of {full_size(job)} ranks, so it is let go with {ranks}"
+    work.note("JobShrunk", message, warning=True)
+    _let_go_anew(work, message)
 
 
 def _waits(work: Work) -> None:

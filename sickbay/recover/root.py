@@ -27,7 +27,7 @@ def root_of(ends: Sequence[End], readings: Mapping[str, Reading]) -> End | None:
 
 
 def _weight(end: End, reading: Reading | None) -> int:
-    if end.how in ("OutOfMemory", "NodeLost", "Refused"):
+    if end.how in ("OutOfMemory", "NodeLost", "Refused", "Missing"):
         return 0
     shows = reading.shows if reading is not None else Shows.NOTHING
     if shows in (Shows.HARDWARE, Shows.WORKLOAD):

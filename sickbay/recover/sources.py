@@ -283,6 +283,7 @@ class Sources:
             others=self._others(id_, watched, now) if failing else (),
             standing=self.progress.standing(id_, pods),
             excludes_in_place=adapter.excludes_in_place,
+            can_shrink=adapter.can_shrink,
             settled=job is not None and adapter.settled(job.raw),
             resumes_late=job is not None and adapter.resumes_late(job.raw),
             fence=fence,

@@ -19,6 +19,10 @@ LOST_AFTER = timedelta(seconds=20)
 for a minute: the node lifecycle controller waits 40 s (node-monitor-grace-period) before it says Unknown."""
 STARTS_WITHIN = timedelta(minutes=10)
 """How long a rank that has a node may take to run there: pulling a large image takes minutes, ten are too many."""
+OF_THE_JOB = (
+    "ErrImagePull", "ImagePullBackOff", "InvalidImageName", "CreateContainerConfigError", "CreateContainerError"
+)  # fmt: skip
+"""Why containers wait, in the kubelet's words, for which no node is to blame."""
 
 
 def ended(work: Work) -> list[End]:
@@ -71,10 +75,9 @@ def _never_started(work: Work, rank: RankPod) -> End | None:
         work.wake(since + STARTS_WITHIN)
         return None
     waiting = next((s.state.waiting.reason for s in rank.pod.status.container_statuses if s.state.waiting), "")
+    how = "Refused" if waiting in OF_THE_JOB else "Missing"
     pod, told = rank.pod, f"not started within {format_duration(STARTS_WITHIN)}{f': {waiting}' if waiting else ''}"
-    return End(
-        rank.rank, pod.node_name, pod.name, pod.uid, work.now, rank.attempt, rank.restart, how="Refused", reason=told
-    )
+    return End(rank.rank, pod.node_name, pod.name, pod.uid, work.now, rank.attempt, rank.restart, how=how, reason=told)
 
 
 def unknown_since(node: Node | None) -> datetime | None:

@@ -100,6 +100,8 @@ class View:
     """Failed attempts of other jobs."""
     standing: Standing = Standing()
     excludes_in_place: bool = True
+    can_shrink: bool = False
+    """Whether the kind of job can be given fewer ranks."""
     settled: bool = True
     """The job's controller has taken note of the suspension; before that its template cannot be changed."""
     blocked_by_lost_pods: bool = False

@@ -82,9 +82,10 @@ class Writer:
     async def unmark(self, adapter: Adapter, job: Job) -> None:
         await self._change(adapter, job, _without_mark(job.raw))
 
-    async def release(self, adapter: Adapter, job: Job, attempt: int, excluded: list[str]) -> None:
+    async def release(self, record: JobRecovery, adapter: Adapter, job: Job, excluded: list[str]) -> None:
         """Raises Invalid where the API server does not let the job be changed so."""
-        await self._change(adapter, job, released(adapter, job, attempt, excluded))
+        attempt = record.status.attempts[-1].n
+        await self._change(adapter, job, released(adapter, job, attempt, excluded, record.status.ranks))
 
     async def _change(self, adapter: Adapter, job: Job, wanted: Obj) -> None:
         self._check()
@@ -96,7 +97,7 @@ class Writer:
 
     async def keep(self, record: JobRecovery, adapter: Adapter, job: Job, attempt: int, excluded: list[str]) -> bool:
         """Write the next attempt down before the old object goes. False where it is too large for that."""
-        text = msgspec.json.encode(again(adapter, job, attempt, excluded)).decode()
+        text = msgspec.json.encode(again(adapter, job, attempt, excluded, record.status.ranks)).decode()
         if len(text) > MANIFEST_MAX:
             return False
         await self._patch(record, {"metadata": {"annotations": {names.NEXT_ATTEMPT: text}}}, "")

@@ -77,6 +77,13 @@ CASES = [
     ("a lost node", evidence(end(how="NodeLost"), nodes=[node("n0", "Unknown")]), "Hardware"),
     ("a machine that went down with its containers", evidence(end(how="NodeLost")), "Hardware"),
     ("a log that speaks of the GPU", evidence(end(code=1, log=ECC)), "Hardware"),
+    ("a rank that its node does not bring up", evidence(end(how="Missing", reason="not started")), "Hardware"),
+    (
+        "ranks that half of the nodes do not bring up",
+        evidence(*(end(rank=r, on=f"n{r}", how="Missing") for r in range(2))),
+        "Transient",
+    ),
+    ("a rank whose image cannot be had", evidence(end(how="Refused", reason="ErrImagePull")), "Transient"),
     ("a traceback", evidence(end(code=1, log=TRACE)), "Workload"),
     ("no memory", evidence(end(signal=9, how="OutOfMemory")), "Workload"),
     ("a command that is not there", evidence(end(code=127)), "Workload"),

@@ -15,7 +15,7 @@ from sickbay.api import names
 from sickbay.api.core import Pod
 from sickbay.api.kinds import Kind
 from sickbay.recover import affinity
-from sickbay.recover.job import Job, JobId, Obj, foreign_owner
+from sickbay.recover.job import Job, JobId, Obj, foreign_owner, number
 
 
 class Adapter(Protocol):
@@ -24,6 +24,8 @@ class Adapter(Protocol):
     kind: Kind[dict[str, Any]]
     excludes_in_place: bool
     """Whether the kind lets the affinity of a suspended job be changed; if not, the job is made again for it."""
+    can_shrink: bool
+    """Whether a job of the kind can be given fewer ranks."""
     propagation: str
     """How an old job is deleted before it is made again under its name."""
 
@@ -49,6 +51,10 @@ class Adapter(Protocol):
 
     def templates(self, obj: Obj) -> list[Obj]:
         """The pod templates within the object, to be edited in place."""
+        ...
+
+    def resize(self, obj: Obj, ranks: int) -> None:
+        """Give the object so many ranks, in place. Called where `can_shrink`."""
         ...
 
     def stripped(self, obj: Obj) -> Obj:
@@ -89,6 +95,9 @@ def _template_hash(adapter: Adapter, obj: Obj) -> str:
     clean = {"spec": adapter.stripped(obj), "metadata": obj["metadata"]}
     _unmark(adapter, clean, obj)
     clean["spec"].pop("suspend", None)
+    full = _full_ranks(obj["metadata"])
+    if full and adapter.can_shrink:
+        adapter.resize(clean, full)
     text = msgspec.json.encode(clean["spec"], order="deterministic")
     return hashlib.sha256(text).hexdigest()[:16]
 
@@ -112,15 +121,19 @@ def held(job: Job, after: int) -> Obj:
     return new
 
 
-def released(adapter: Adapter, job: Job, attempt: int, excluded: list[str]) -> Obj:
-    """The job let go again as this attempt, keeping away from the host names in `excluded`."""
+def released(adapter: Adapter, job: Job, attempt: int, excluded: list[str], ranks: int = 0) -> Obj:
+    """The job let go again as this attempt, keeping away from the host names in `excluded`.
+
+    `ranks`: so many, where it has to be smaller; 0 = as many as its owner gave it.
+    """
     new = deepcopy(job.raw)
     _mark(adapter, new, job.excluded, attempt, excluded)
+    _resize(adapter, new, ranks)
     new["spec"]["suspend"] = False
     return new
 
 
-def again(adapter: Adapter, job: Job, attempt: int, excluded: list[str]) -> Obj:
+def again(adapter: Adapter, job: Job, attempt: int, excluded: list[str], ranks: int = 0) -> Obj:
     """The manifest that makes a finished job anew under its name."""
     meta = job.meta
     kept: Obj = {key: deepcopy(meta[key]) for key in ("name", "namespace", "labels", "annotations") if meta.get(key)}
@@ -134,8 +147,29 @@ def again(adapter: Adapter, job: Job, attempt: int, excluded: list[str]) -> Obj:
         "spec": adapter.stripped(job.raw),
     }
     _mark(adapter, new, job.excluded, attempt, excluded)
+    _resize(adapter, new, ranks)
     new["spec"]["suspend"] = False
     return new
+
+
+def full_size(job: Job) -> int:
+    """How many ranks its owner gave it, whatever we have made of it."""
+    return _full_ranks(job.meta) or len(job.ranks)
+
+
+def _full_ranks(meta: Obj) -> int:
+    return number((meta.get("annotations") or {}).get(names.FULL_RANKS), 0)
+
+
+def _resize(adapter: Adapter, new: Obj, ranks: int) -> None:
+    if not adapter.can_shrink:
+        return
+    annotations = new["metadata"].setdefault("annotations", {})
+    full = _full_ranks(new["metadata"]) or len(adapter.ranks(new))
+    annotations.pop(names.FULL_RANKS, None)
+    adapter.resize(new, ranks or full)
+    if ranks and ranks < full:
+        annotations[names.FULL_RANKS] = str(full)
 
 
 def _mark(adapter: Adapter, new: Obj, before: list[str], attempt: int, excluded: list[str]) -> None:

@@ -28,6 +28,7 @@ GENERATED = ("controller-uid", "job-name", "batch.kubernetes.io/controller-uid",
 class IndexedJob:
     kind: Kind[dict[str, Any]] = kinds.JOB
     excludes_in_place = True
+    can_shrink = True
     propagation = "Background"
 
     def rank(self, pod: Pod) -> str:
@@ -59,6 +60,10 @@ class IndexedJob:
 
     def templates(self, obj: Obj) -> list[Obj]:
         return [obj["spec"].setdefault("template", {})]
+
+    def resize(self, obj: Obj, ranks: int) -> None:
+        """An elastic Indexed Job: both are changed together, as the API server wants it (KEP-3715)."""
+        obj["spec"]["completions"] = obj["spec"]["parallelism"] = ranks
 
     def stripped(self, obj: Obj) -> Obj:
         spec: Obj = deepcopy(obj.get("spec") or {})

@@ -26,6 +26,7 @@ CONTROLLER = f"{PREFIX}/jobset-controller"
 class JobSet:
     kind: Kind[dict[str, Any]] = kinds.JOB_SET
     excludes_in_place = False
+    can_shrink = False
     propagation = "Foreground"
 
     def rank(self, pod: Pod) -> str:
@@ -66,6 +67,9 @@ class JobSet:
     def templates(self, obj: Obj) -> list[Obj]:
         children = (obj.get("spec") or {}).get("replicatedJobs") or ()
         return [child["template"].setdefault("spec", {}).setdefault("template", {}) for child in children]
+
+    def resize(self, obj: Obj, ranks: int) -> None:
+        """Never called: its replicatedJobs are immutable but for scheduling directives."""
 
     def stripped(self, obj: Obj) -> Obj:
         return deepcopy(obj.get("spec") or {})
