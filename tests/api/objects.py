@@ -599,6 +599,13 @@ _OTHERS: tuple[Bad, ...] = (
         "spec.match[0]",
         "write several matches as several list entries",
     ),
+    Bad(
+        "checkpoint-by-call",
+        "RecoveryPolicy",
+        {"spec": {"checkpoint": {"notify": "Call"}}},
+        "spec.checkpoint.notify",
+        "not asked by Call or by Signal in this version; set notify to Annotation",
+    ),
     Bad("domain-missing", "FaultType", {"spec": {"scope": "Domain"}}, "spec.domain", "set domain to the topology"),
     Bad(
         "domain-empty",
