@@ -102,6 +102,13 @@ class History:
             pod_uid=uid,
         )
 
+    def forget(self, before: float) -> None:
+        """Drop what lies before that moment, but for the last version of each Node: a soak would otherwise not end."""
+        for times, versions in self._nodes.values():
+            kept = max(0, bisect_right(times, before) - 1)
+            del times[:kept], versions[:kept]
+        self.created = {uid: at for uid, at in self.created.items() if at >= before}
+
     def node_at(self, name: str, at: float) -> Obj | None:
         """The Node as it was after the last write at or before `at`; None where there was none."""
         times, versions = self._nodes.get(name, ([], []))

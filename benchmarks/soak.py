@@ -1,0 +1,249 @@
+"""A soak: a small fleet, a fault every minute for hours or days of simulated time, and what is left of it.
+
+    python benchmarks/soak.py [--hours 24] [--nodes 60]
+
+Faults are spread over the fleet and of every sort: kernel lines, conditions of other detectors, silent kubelets, dead
+services. Gangs, replicas and a DaemonSet run on it. Two hours in, and at the end, after 90 minutes of calm, the blocks
+of memory, the tasks of the event loop and the objects in the store are counted. Ended repairs are kept for an hour
+here, Events as everywhere, so that a day shows what a month would.
+
+A day of 60 nodes takes some minutes of CPU; the tests run a shorter one (`tests/sim/test_soak.py`).
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import gc
+import logging
+import sys
+import time
+import tracemalloc
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import structlog
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
+from sickbay.apiserver.housekeeping import Housekeeper
+from sickbay.clock import Randomness
+from sickbay.sim.components import Settings
+from sickbay.sim.fleet import PoolSpec
+from sickbay.sim.hand import DAEMON_SETS, DEPLOYMENTS, FAULT_TYPES, JOBS, NODES, POOLS, REPAIRS, RULES
+from sickbay.sim.loop import VirtualLoop, run_virtual
+from sickbay.sim.machine import BUSES
+from sickbay.sim.world import World
+
+HOUR = 3600.0
+FAULT_EVERY = 60.0
+TRIM_EVERY = 600.0
+COMPONENTS = ("agent", "decide", "execute", "recover", "notify", "convert")
+WIDE = {
+    "maxParallelRepairs": "100%",
+    "maxParallelValidations": "100%",
+    "maxUnavailable": "100%",
+    "breaker": {"threshold": "100%", "maxNodes": 100000},
+    "storm": {"nodes": 0},
+    "budgets": {"perNode": {"repairs": 100000, "window": "1h"}},
+    "cancelHold": "1h",
+}
+
+
+@dataclass
+class Count:
+    """What was there at one moment."""
+
+    hour: float
+    blocks: int
+    """Blocks of memory that the interpreter has allocated and not freed, of everything in the process."""
+    tasks: int
+    store: dict[str, int]
+    repairs: Counter[str]
+    by_file: dict[str, int] = field(default_factory=dict)
+
+
+@dataclass
+class Soak:
+    first: Count
+    last: Count
+    faults: int
+    ended: int
+    cpu: float
+    problems: list[str]
+
+
+def run(hours: float, nodes: int, first: float, seed: int = 0, tell: Callable[[str], None] = lambda _: None) -> Soak:
+    """`first` is the hour of the first count."""
+    began = time.process_time()
+    found = run_virtual(lambda loop: _soak(loop, hours, nodes, first, seed, tell), seed)
+    found.cpu = time.process_time() - began
+    return found
+
+
+async def _soak(
+    loop: VirtualLoop, hours: float, nodes: int, first: float, seed: int, tell: Callable[[str], None]
+) -> Soak:
+    world = World(loop, seed, Settings(governor=False, options={"decide": {"kept": timedelta(hours=1)}}))
+    world.fleet.add_pool(PoolSpec("train", nodes=nodes, gpus=8, rack=8))
+    _furnish(world, nodes)
+    world.settle()
+    world.start()
+    world.start_components(COMPONENTS)
+    keeper = loop.create_task(Housekeeper(world.store, owners=False).run())
+    trouble = Trouble(world, nodes, Randomness(seed + 1))
+    counts: list[Count] = []
+    for until in (first, hours):
+        while trouble.struck * FAULT_EVERY < until * HOUR:
+            await world.clock.sleep(FAULT_EVERY)
+            trouble.strike()
+            if trouble.struck % 10 == 0:
+                _trim(world)
+        await _calm(world)
+        counts.append(_count(world))
+        tell(_told(counts[-1]))
+    keeper.cancel()
+    await world.stop()
+    return Soak(counts[0], counts[-1], trouble.struck, trouble.ended, 0.0, list(world.problems))
+
+
+def _furnish(world: World, nodes: int) -> None:
+    admin = world.person("admin")
+    steps = [{"step": step} for step in ("Quarantine", "Drain", "Repair", "Validate", "Unquarantine")]
+    admin.create(RULES, {"metadata": {"name": "all"}, "spec": {"rules": [{"name": "all", "procedure": steps}]}})
+    pool = {"nodeSelector": {"matchLabels": {"pool": "train"}}, "mode": "Act", "rule": "all", **WIDE}
+    admin.create(POOLS, {"metadata": {"name": "train"}, "spec": {**pool, "provider": {"name": "agent"}}})
+    fault = {"class": "Node", "severity": "Error", "scope": "Node", "clearsBy": "condition"}
+    fault |= {"match": [{"condition": {"type": "Wobbles", "status": "True"}}], "remedy": [{"action": "RebootNode"}]}
+    admin.create(FAULT_TYPES, {"metadata": {"name": "lab.wobbles"}, "spec": fault})
+    admin.create(JOBS, _job(max(2, nodes // 4)), "default")
+    admin.create(DEPLOYMENTS, _replicated("web", nodes // 2), "default")
+    admin.create(DAEMON_SETS, _replicated("plugin", None), "default")
+
+
+def _template(name: str, gpus: int = 0, **spec: Any) -> dict[str, Any]:
+    container: dict[str, Any] = {"name": "main", "image": "example.com/x:1"}
+    if gpus:
+        container["resources"] = {"limits": {"nvidia.com/gpu": str(gpus)}}
+    return {"metadata": {"labels": {"app": name}}, "spec": {"containers": [container], **spec}}
+
+
+def _job(ranks: int) -> dict[str, Any]:
+    template = _template("llm", 4, restartPolicy="Never")
+    spec = {"completionMode": "Indexed", "completions": ranks, "parallelism": ranks, "backoffLimit": 1000000}
+    return {"metadata": {"name": "llm"}, "spec": {**spec, "template": template}}
+
+
+def _replicated(name: str, replicas: int | None) -> dict[str, Any]:
+    spec: dict[str, Any] = {"selector": {"matchLabels": {"app": name}}, "template": _template(name)}
+    return {"metadata": {"name": name}, "spec": spec | ({} if replicas is None else {"replicas": replicas})}
+
+
+class Trouble:
+    """One fault after the other, each of another sort, on some node."""
+
+    def __init__(self, world: World, nodes: int, randomness: Randomness) -> None:
+        self._world, self._nodes, self._randomness = world, nodes, randomness
+        self.struck = self.ended = 0
+        world.store.after_write(self._count)
+
+    def _count(self, write: Any) -> None:
+        if write.resource == REPAIRS and write.new is not None:
+            over, before = (write.new.get("status") or {}).get("endedAt"), (write.old or {}).get("status") or {}
+            self.ended += bool(over and not before.get("endedAt"))
+
+    def strike(self) -> None:
+        name = f"train-{self._randomness.below(self._nodes)}"
+        machine = self._world.machine(name)
+        self.struck += 1
+        if not machine.up:
+            return
+        sort = self.struck % 4
+        if sort == 0:
+            bus = BUSES[self._randomness.below(8)]
+            machine.print_kernel(f"NVRM: Xid (PCI:0000:{bus}:00): 79, pid=1, name=x, GPU has fallen off the bus.")
+        elif sort == 1:
+            self._world.set_condition(name, "npd", {"type": "Wobbles", "status": "True"})
+            self._world.loop.call_later(900, self._wobble_ends, name)
+        elif sort == 2:
+            machine.set_heartbeat(False)
+            self._world.loop.call_later(300, machine.set_heartbeat, True)
+        else:
+            machine.set_service("containerd", "hung")
+            self._world.loop.call_later(300, machine.restart_service, "containerd")
+
+    def _wobble_ends(self, name: str) -> None:
+        self._world.set_condition(name, "npd", {"type": "Wobbles", "status": "False"})
+
+
+async def _calm(world: World) -> None:
+    """An hour and a half without faults: open repairs end, ended ones and Events go, so that both counts are of one state."""
+    for _ in range(9):
+        await world.clock.sleep(600)
+        _trim(world)
+
+
+def _trim(world: World) -> None:
+    """People return what waits for them; the simulator's records of the run, which grow by intention, are dropped."""
+    for repair in world.store.list(REPAIRS):
+        if (repair.get("status") or {}).get("phase") in ("NeedsHuman", "Parked"):
+            name = repair["spec"]["node"]["name"]
+            world.machine(name).replace_hardware()
+            world.person("alice").merge(NODES, name, {"spec": {"unschedulable": None}})
+    journal = world.journal
+    for record in (journal.writes, journal.actions, journal.calls, journal.messages):
+        record.clear()
+    world.history.forget(world.loop.time())
+    world.kubelet.logs.clear()
+
+
+def _count(world: World) -> Count:
+    gc.collect()
+    world.store.compact()
+    by_file: dict[str, int] = {}
+    if tracemalloc.is_tracing():
+        by_file = {s.traceback[0].filename: s.size for s in tracemalloc.take_snapshot().statistics("filename")}
+    store = {kind.key: len(world.store.list(kind.key)) for kind in world.store.resources}
+    phases = Counter(str((r.get("status") or {}).get("phase")) for r in world.store.list(REPAIRS))
+    tasks = len(asyncio.all_tasks(world.loop))
+    present = {key: number for key, number in store.items() if number}
+    return Count(world.loop.time() / HOUR, sys.getallocatedblocks(), tasks, present, phases, by_file)
+
+
+def _told(count: Count) -> str:
+    store = ", ".join(f"{key} {number}" for key, number in sorted(count.store.items()))
+    return f"hour {count.hour:.1f}: {count.blocks} blocks, {count.tasks} tasks; {store}; {dict(count.repairs)}"
+
+
+def grown(soak: Soak, number: int = 10) -> list[tuple[str, int]]:
+    """The files whose allocations grew most, in bytes."""
+    files = {**soak.first.by_file, **soak.last.by_file}
+    growth = {f: soak.last.by_file.get(f, 0) - soak.first.by_file.get(f, 0) for f in files}
+    return sorted(growth.items(), key=lambda pair: -pair[1])[:number]
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--hours", type=float, default=24.0)
+    parser.add_argument("--nodes", type=int, default=60)
+    parser.add_argument("--first", type=float, default=2.0, help="hour of the first count")
+    parser.add_argument("--trace", action="store_true", help="say which files hold more at the end (slow)")
+    given = parser.parse_args()
+    structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.ERROR))
+    if given.trace:
+        tracemalloc.start(1)
+    soak = run(given.hours, given.nodes, given.first, tell=lambda text: print(text, flush=True))
+    print(f"{soak.faults} faults, {soak.ended} repairs ended, {soak.cpu:.0f} s of CPU")
+    print(f"blocks {soak.last.blocks - soak.first.blocks:+d}, tasks {soak.last.tasks - soak.first.tasks:+d}")
+    for name, size in grown(soak) if given.trace else ():
+        print(f"  {size / 1e3:+8.1f} kB {name}")
+    for problem in soak.problems:
+        print(problem)
+
+
+if __name__ == "__main__":
+    main()
