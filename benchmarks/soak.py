@@ -181,7 +181,7 @@ class Trouble:
 
 
 async def _calm(world: World) -> None:
-    """An hour and a half without faults: open repairs end, ended ones and Events go, so that both counts are of one state."""
+    """90 minutes without faults: open repairs end, ended ones and Events go, so that both counts are of one state."""
     for _ in range(9):
         await world.clock.sleep(600)
         _trim(world)

@@ -7,7 +7,7 @@ import pytest
 from benchmarks import soak
 
 GROWTH = 0.02
-"""Of all blocks of memory: caches that fill once, and the odd object that is there at one count and not at the other."""
+"""Of all blocks of memory: caches that fill once, and the odd object that is there at one count only."""
 
 
 @pytest.mark.slow
