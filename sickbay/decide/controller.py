@@ -12,7 +12,7 @@ import asyncio
 import copy
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import datetime, timedelta
 
 import msgspec
 import structlog
@@ -74,6 +74,8 @@ class DecideOptions:
     automation: Sequence[str] = names.AUTOMATION
     """User names of known automation, as patterns: what they take off a node is put back once."""
     resync: float = RESYNC
+    kept: timedelta = retention.LEAST
+    """How long ended repairs are kept at least."""
     lease: LeaseTimes = field(default_factory=LeaseTimes)
 
 
@@ -158,7 +160,8 @@ class DecideController:
     async def _clear_out(self) -> None:
         """Remove ended records that are older than anything asks for, a few at a time."""
         sources = self._sources
-        for repair in retention.too_old(sources.repairs.all(), sources.pools.all(), self._clock.now())[:AT_ONCE]:
+        repairs, pools, now = sources.repairs.all(), sources.pools.all(), self._clock.now()
+        for repair in retention.too_old(repairs, pools, now, self._options.kept)[:AT_ONCE]:
             try:
                 await self._writer.remove(repair)
             except errors.ApiError as error:

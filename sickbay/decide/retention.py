@@ -18,18 +18,20 @@ LEAST = timedelta(days=30)
 """api.md, NodeRepair."""
 
 
-def kept_for(pools: Iterable[RepairPool]) -> timedelta:
+def kept_for(pools: Iterable[RepairPool], least: timedelta = LEAST) -> timedelta:
     """The longest time in which an ended repair still counts for something."""
-    windows = [LEAST]
+    windows = [least]
     for pool in pools:
         budget = pool.spec.budgets.per_node
         windows += [parse_duration(text) for text in (budget.window, budget.cooldown, pool.spec.cancel_hold)]
     return max(windows)
 
 
-def too_old(repairs: Iterable[NodeRepair], pools: Iterable[RepairPool], now: datetime) -> list[NodeRepair]:
+def too_old(
+    repairs: Iterable[NodeRepair], pools: Iterable[RepairPool], now: datetime, least: timedelta = LEAST
+) -> list[NodeRepair]:
     """The ended repairs that nothing asks for any more, oldest first."""
-    before = now - kept_for(pools)
+    before = now - kept_for(pools, least)
     found = [
         repair
         for repair in repairs
