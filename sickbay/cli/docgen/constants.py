@@ -52,6 +52,12 @@ _EXECUTE = (
 _OTHERS = (
     Constant("kube.lease", "LEASE_DURATION", SECONDS, "Another replica takes over after a silent leader's"),
     Constant("notify.channels", "TRIES", COUNT, "A message is sent, at most"),
+    Constant("convert.silence", "SILENT", SECONDS, "An agent without a sign of life is silent after"),
+    Constant("convert.silence", "MANY", COUNT, "Agents that fall silent together are told of once from"),
+    Constant("convert.watching", "LOOK", SECONDS, "convert looks at the agents' Leases every"),
+    Constant("convert.polling", "ABSENT_READS", COUNT, "An announcement is gone when so many complete lists lack it"),
+    Constant("convert.polling", "KEEP", DURATION, "The record of an ended announcement is kept for"),
+    Constant("convert.others", "UNSEEN", SECONDS, "What objects said is unknown when their kind cannot be read for"),
     Constant("detect.group", "WINDOW", SECONDS, "Lines of one device within this time are one fault"),
     Constant("providers.agent.runner", "REBOOT_PATIENCE", DURATION, "A reboot that was asked for is waited for"),
 )
