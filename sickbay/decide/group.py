@@ -34,6 +34,8 @@ class GroupView:
     """Of those: the open repair that the node is under instead."""
     misfit: str = ""
     """Why the group can never start under the limits as they are."""
+    strangers: tuple[str, ...] = ()
+    """Nodes that carry the domain's label by now and are no members: an act on the domain would take them down."""
     min_usable: int | None = None
     """So many members are enough; None = all are needed."""
 

@@ -11,6 +11,7 @@ Whoever waits says for whom. A group has no end of its own: when members have re
 from __future__ import annotations
 
 from collections.abc import Sequence
+from datetime import timedelta
 
 import msgspec
 
@@ -24,6 +25,8 @@ from sickbay.decide.ladder import next_rung
 from sickbay.decide.plan import without_domain_acts
 from sickbay.decide.work import Work
 
+STRANGERS_AGAIN = timedelta(seconds=30)
+"""How soon to look again whether nodes that do not belong to the group have left its domain."""
 LEFT_OUT = (Outcome.DENIED, Outcome.GAVE_UP)
 """Outcomes under which a gate leaves out Repair."""
 
@@ -110,6 +113,11 @@ def _before_act(work: Work) -> bool:
         return True
     if not domain_wide(work.current.action):
         return False
+    view = group.of(work)
+    if view is not None and view.strangers:
+        work.wake(work.now + STRANGERS_AGAIN)
+        named = ", ".join(view.strangers[:3])
+        return _wait(work, WaitsFor.OTHER_OWNER, f"waits: {named} belongs to the domain by now and is not in the group")
     acting = group.acting(work)
     if acting is not None:
         return _wait(work, WaitsFor.PROVIDER, f"{acting.status.current.action} runs, once for the group, on "

@@ -91,8 +91,19 @@ class Views:
             missing=tuple(node.name for node in away),
             busy=busy,
             misfit=self._misfit(repair, nodes, settings) if untouched(repair) else "",
+            strangers=self._strangers(repair, others),
             min_usable=settings.min_usable if settings is not None else None,
         )
+
+    def _strangers(self, repair: NodeRepair, others: list[NodeRepair]) -> tuple[str, ...]:
+        """Asked only before an act: nodes of the domain that this group has no record of."""
+        node = self._sources.nodes.get(repair.spec.node.name)
+        lead = self._sources.catalogue.get(repair.spec.faults[0].type) if repair.spec.faults else None
+        key = lead.spec.domain if lead is not None else ""
+        if repair.status.current.step != Step.REPAIR or node is None or not key or key not in node.labels:
+            return ()
+        known = {r.spec.node.uid for r in [repair, *others]}
+        return tuple(n.name for n in self._sources.members(key, node.labels[key]) if n.uid not in known)
 
     def _domain(self, repair: NodeRepair) -> Domain | None:
         """What the repair's pool says of the kind of domain that its leading fault is about."""

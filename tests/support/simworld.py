@@ -35,7 +35,7 @@ async def running_world(
         yield world
     finally:
         await world.stop()
-    assert world.problems == []
+    assert world.problems == [], "\n".join(world.problems)
 
 
 def pod(name: str, node: str = "", gpus: int = 0, **spec: Any) -> dict[str, Any]:
