@@ -40,6 +40,10 @@ def names(count=4):
     return [f"train-{n}" for n in range(count)]
 
 
+def _state(repair, step):
+    return ((repair.get("status") or {}).get("steps") or {}).get(step, {}).get("state", "")
+
+
 class Whole:
     """Watches that no part of a group is admitted without the rest."""
 
@@ -54,11 +58,11 @@ class Whole:
         groups = {}
         for r in self.it.world.store.list(REPAIRS):
             group = (r["spec"].get("group") or {}).get("id")
-            if group and r["status"].get("phase") not in ("Succeeded", "Cancelled", "Failed", "Cancelling"):
+            if group and (r.get("status") or {}).get("phase") not in ("Succeeded", "Cancelled", "Failed", "Cancelling"):
                 groups.setdefault(group, []).append(r)
         for group, members in groups.items():
             begun = [r for r in members if self.in_(r, group, slots)]
-            fresh = [r for r in members if not (r["status"].get("steps") or {}).get("Validate", {}).get("state")]
+            fresh = [r for r in members if not _state(r, "Validate")]
             if begun and len(begun) < len(members) and len(fresh) == len(members):
                 self.broken.append((write.object, group, [r["spec"]["node"]["name"] for r in begun]))
 
