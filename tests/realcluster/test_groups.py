@@ -37,7 +37,7 @@ async def test_a_rack_is_repaired_as_one_under_our_own_identities(
     await domain_pool(world, "Quarantine", gated("Drain"), "Repair", "Validate", "Unquarantine")
     await world.start()
     await world.fault(sick)
-    await world.asked(sick, "Drain")
+    await eventually(lambda: world.label(sick, "Drain") == "inquiring", 30, "the leader's node asks")
     await eventually(lambda: all(world.quarantined(name) for name in members), 20)
     assert [world.label(name, "Drain") for name in others] == ["", ""], "one question for all"
     await world.alice.answer(sick, "Drain", "approved")
@@ -57,6 +57,8 @@ async def test_a_group_that_can_never_fit_goes_to_people_and_nothing_is_touched(
     await world.start()
     await world.fault(sick)
     waiting = await world.phase(sick, "NeedsHuman")
+    for name in others:
+        await world.phase(name, "NeedsHuman")
     assert waiting.status.needs == "GroupCannotFit"
     assert f"maxUnavailable of pool {world.name} is 2" in waiting.status.message
     assert not any(world.quarantined(name) for name in (sick, *others))
