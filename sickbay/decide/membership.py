@@ -34,8 +34,11 @@ class Memberships:
 
     def rivals(self, node: Node) -> tuple[str, ...]:
         """The pools with rules that select the node, its owner first; empty where there is only one."""
-        self.of(node)
-        return self._kept[node.name][3]
+        kept = self._kept.get(node.name)
+        if kept is None or kept[0] != node.metadata.resource_version or not kept[0]:
+            self.of(node)
+            kept = self._kept[node.name]
+        return kept[3]
 
     def forget(self, node: str) -> None:
         self._kept.pop(node, None)

@@ -148,7 +148,8 @@ class Sources:
 
     def treatable(self, node: Node) -> list[Active]:
         """The active faults that somebody may act on: all but those of types that are set aside."""
-        return [active for active in self.active(node) if active.name not in self.guard.set_aside]
+        aside, active = self.guard.set_aside, self.active(node)
+        return [each for each in active if each.name not in aside] if aside else active
 
     def active(self, node: Node) -> list[Active]:
         """The node's active faults, the leading one first."""
