@@ -238,6 +238,7 @@ class Invariants:
             self._repair_begun.add(uid)
             self._validated.discard(uid)
         self._alone(repair, step)
+        self._not_taken_back(repair, step)
         planned = repair.spec.plan.step(step)
         gate = planned.approval if planned is not None else None
         if gate is not None and gate.by != "Jobs":
@@ -255,6 +256,14 @@ class Invariants:
         failed = {a.n for a in repair.status.step(step).attempts if a.state == StepState.FAILED}
         again = step == Step.UNQUARANTINE and attempt - 1 in failed
         return again and self.word_given(repair, step, attempt - 1)
+
+    def _not_taken_back(self, repair: NodeRepair, step: str) -> None:
+        """Nothing begins on a node that a person has taken back from this repair."""
+        back, now = self.taken_back(repair.spec.node.uid), self._world.loop.time()
+        if back is None or now - back <= max(self._slack, LIVE) or repair.status.phase == Phase.CANCELLING:
+            return
+        if repair.status.step(Step.QUARANTINE).state == StepState.DONE and not repair.ended:
+            self._break(f"{repair.metadata.name}: {step} began, though a person took the node back at {back:g}s")
 
     def _alone(self, repair: NodeRepair, step: str) -> None:
         for other in self.repairs():

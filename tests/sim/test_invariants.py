@@ -402,6 +402,19 @@ async def test_no_act_on_a_node_that_a_person_has_taken_back(what, by, broken):
         assert any("a person took the node back" in text for text in r.broken) is broken
 
 
+async def test_nothing_begins_on_a_node_that_a_person_has_taken_back():
+    async with rogue() as r:
+        r.pool()
+        r.slot("Unavailable")
+        r.quarantine(r.open(**RUNNING))
+        r.status(steps={"Quarantine": {"state": "Done"}})
+        r.person.merge(NODES, "train-0", {"spec": {"unschedulable": None}})
+        await r.world.clock.sleep(60)
+        r.slot("Validate")
+        r.status(steps={"Validate": {"state": "Running"}})
+        assert r.broken == ["train-0-1: Validate began, though a person took the node back at 1s"]
+
+
 async def test_no_act_for_a_record_that_was_deleted():
     async with rogue() as r:
         uid = r.open(**RUNNING)

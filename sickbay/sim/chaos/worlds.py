@@ -29,6 +29,7 @@ TYPES: tuple[tuple[str, str, str, list[str], str], ...] = (
 """Fault types of our own: what the catalogue names, with times that fit."""
 
 PARALLEL: tuple[tuple[int, int | str], ...] = ((3, 1), (3, 2), (1, "50%"), (2, "100%"))
+RACK = "sickbay.dev/rack"
 GATED = ("Quarantine", "Drain", "Repair", "Unquarantine")
 
 
@@ -65,6 +66,8 @@ def draw(dice: Dice) -> Drawn:
     if dice.chance(0.35):
         drawn.objects.append(_envelope(dice, drawn))
     drawn.objects += _workloads(dice, drawn)
+    _patience(dice.fork(), drawn)
+    _domains(dice.fork(), drawn)
     return drawn
 
 
@@ -161,6 +164,29 @@ def _gate(dice: Dice, step: str, steps: list[str]) -> Obj:
         "onTimeout": dice.one(outcomes),
         "reminders": [dice.one(["20s", "1m"])],
     }
+
+
+def _patience(dice: Dice, drawn: Drawn) -> None:
+    """A fault that can wait for the jobs of its node."""
+    if not dice.chance(0.2):
+        return
+    fault = dice.one([o for o in drawn.objects if o["kind"] == "FaultType"])
+    ceiling = dice.one(["1m", "4m"])
+    fault["spec"] |= {"urgency": dice.one(["AtJobEnd", "AtNextInterruption"]), "ceiling": ceiling}
+
+
+def _domains(dice: Dice, drawn: Drawn) -> None:
+    """A fault that is a whole rack's."""
+    racked = {entry["pool"] for entry in drawn.fleet if entry.get("rack")}
+    if not racked or not dice.chance(0.5):
+        return
+    fault = dice.one([o for o in drawn.objects if o["kind"] == "FaultType"])
+    fault["spec"] |= {"scope": "Domain", "domain": RACK}
+    settings: Obj = {"key": RACK, "pacing": dice.one(["Spread", "Pack"])}
+    settings |= dice.one([{}, {"size": 2}, {"minUsable": 1}, {"maxUnavailable": 2}])
+    for pool in drawn.objects:
+        if pool["kind"] == "RepairPool" and pool["metadata"]["name"] in racked and dice.chance(0.8):
+            pool["spec"]["domains"] = [settings]
 
 
 # --- pools

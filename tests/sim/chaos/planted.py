@@ -17,7 +17,6 @@ from sickbay.decide import approval, breaker, entering, gate, progress, slots
 from sickbay.decide.approval import Answer
 from sickbay.execute import claim, guard, validate
 from sickbay.execute.attempt import is_current
-from sickbay.execute.progress import done
 from sickbay.kube.client import Client
 
 
@@ -72,10 +71,6 @@ async def _never_resumed(self, repair, proof):
     return claim.Claim(found.repair, resumed=False)
 
 
-async def _well_at_once(self, look):
-    return done("well")
-
-
 async def _delete(self, name, namespace, uid, grace=None):
     """Around the eviction API and its budgets."""
     await self.delete(kinds.POD, name, namespace, uid=uid)
@@ -121,7 +116,9 @@ BUGS: dict[str, Bug] = {
         ((claim.Claims, "claim", _never_resumed),),
         lambda spec: any(f["provider"].get("keys") is False for f in spec["fleet"]),
     ),
-    "validation passes at once": Bug("Validate passed, and node", ((validate.Validate, "look", _well_at_once),)),
+    "validation looks at nothing": Bug(
+        "Validate passed, and node", ((validate, "node_problems", lambda node, repair: []),)
+    ),
     "Holds are not looked at": Bug(
         "under a Hold of level",
         (
