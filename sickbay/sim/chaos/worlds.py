@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-from sickbay.api.names import API_VERSION
+from sickbay.api.names import API_VERSION, RESET_BREAKER
 from sickbay.sim.chaos.dice import Dice, seconds
 
 Obj = dict[str, Any]
@@ -68,6 +68,7 @@ def draw(dice: Dice) -> Drawn:
     drawn.objects += _workloads(dice, drawn)
     _patience(dice.fork(), drawn)
     _domains(dice.fork(), drawn)
+    _reapplied(dice.fork(), drawn)
     return drawn
 
 
@@ -187,6 +188,13 @@ def _domains(dice: Dice, drawn: Drawn) -> None:
     for pool in drawn.objects:
         if pool["kind"] == "RepairPool" and pool["metadata"]["name"] in racked and dice.chance(0.8):
             pool["spec"]["domains"] = [settings]
+
+
+def _reapplied(dice: Dice, drawn: Drawn) -> None:
+    """Pools that are kept in files carry the reset of a breaker that somebody wrote down long ago."""
+    if dice.chance(0.25):
+        for pool in (o for o in drawn.objects if o["kind"] == "RepairPool"):
+            pool["metadata"]["annotations"] = {RESET_BREAKER: "2027-01-01T00:00:00Z"}
 
 
 # --- pools

@@ -18,6 +18,7 @@ from sickbay.decide.approval import Answer
 from sickbay.execute import claim, guard, validate
 from sickbay.execute.attempt import is_current
 from sickbay.kube.client import Client
+from sickbay.recover import affinity, suspects
 
 
 def always(_spec: Any) -> bool:
@@ -100,7 +101,7 @@ BUGS: dict[str, Bug] = {
     "any reset closes the breaker": Bug(
         "the breaker left Open",
         ((breaker, "_reset_by_hand", lambda pool: names.RESET_BREAKER in pool.metadata.annotations),),
-        lambda spec: any("sickbay.dev/reset-breaker" in (e.get("set") or {}) for e in spec["timeline"]),
+        lambda spec: any(names.RESET_BREAKER in o["metadata"].get("annotations", {}) for o in spec["objects"]),
     ),
     "a person's cancel is forgotten": Bug(
         "a person took the node back",
@@ -127,6 +128,14 @@ BUGS: dict[str, Bug] = {
             (progress.freeze, "hold_still", lambda work: progress._steps(work)),
         ),
         _does("hold"),
+    ),
+    "a job is let go before it is fenced off": Bug(
+        "which its job suspects",
+        (
+            (suspects, "isolated", lambda node, uid: True),
+            (affinity, "exclude", lambda pod_spec, before, after: None),
+        ),
+        lambda spec: "recover" in spec["components"] and _does("podExit")(spec),
     ),
     "pods are deleted and not evicted": Bug(
         "allows no disruption",

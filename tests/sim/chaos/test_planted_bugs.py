@@ -18,8 +18,13 @@ SEEDS = {
     "the binding of a question is not looked at": 40,
     "denied is taken for approved": 5,
     "a cap counts what stands, not what is promised": 29,
+    "any reset closes the breaker": 7,
     "nobody claims before acting": 8,
     "what a dead process has sent is sent again": 66,
+    "validation looks at nothing": 5,
+    "Holds are not looked at": 56,
+    "a person's cancel is forgotten": 58,
+    "pods are deleted and not evicted": 29,
 }
 
 
