@@ -10,7 +10,7 @@ from sickbay.api.duration import parse_duration
 from sickbay.api.words import HoldLevel, Needs, Origin, Outcome, Phase, Step, StepState, WaitsFor
 from sickbay.clock import rfc3339
 from sickbay.decide import domains, faultstate, gate, group, rungs, starting, together, urgency, withheld
-from sickbay.decide.arbitration import rank
+from sickbay.decide.arbitration import rank, strength
 from sickbay.decide.endings import end, withdraw
 from sickbay.decide.hand import holds_node, untouched
 from sickbay.decide.replan import take_over, taken_out_too
@@ -190,8 +190,8 @@ def _replanned(work: Work) -> bool:
         return False  # the domain's fault comes first; the node's own has to be gone before it returns
     ready = {fault.type for fault in faults if faultstate.lasts(work, fault)}
     lead = next((active for active in work.view.active if active.name in ready), None)
-    if lead is None or lead.name == faults[0].type:
-        return False
+    if lead is None or lead.name == faults[0].type or not strength(lead.type):
+        return False  # one without a remedy has no plan of its own to follow: it has to be gone in Validate
     primary = work.view.types.get(faults[0].type)
     still_there = faults[0].cleared_at is None
     if primary is None or (still_there and rank(lead.type) <= rank(primary)):

@@ -19,6 +19,7 @@ SEEDS = {
     "denied is taken for approved": 5,
     "a cap counts what stands, not what is promised": 29,
     "any reset closes the breaker": 7,
+    "a job is let go before it is fenced off": 497,
     "nobody claims before acting": 8,
     "what a dead process has sent is sent again": 66,
     "validation looks at nothing": 5,
