@@ -39,15 +39,20 @@ def set_ops(node: Node, repair: NodeRepair, taint: str, at: str) -> tuple[list[O
 
 
 def restore_ops(node: Node, repair: NodeRepair, at: str) -> list[Op]:
-    """Operations that put our mark back as it was; what stood there before us is known from the record."""
+    """Operations that put our mark back as it was; what stood there before us is known from the record.
+
+    Whoever has uncordoned the node has lifted what cordon stood there before us, too: it is not to come back.
+    """
     planned = repair.spec.plan.step(Step.QUARANTINE)
     ops, prior = set_ops(node, repair, planned.taint if planned is not None else "", at)
+    before = repair.status.prior or prior
+    before = msgspec.structs.replace(before, unschedulable=before.unschedulable and node.unschedulable)
     mark = QuarantineMark(
         repair=repair.metadata.name,
         uid=repair.metadata.uid,
         node_uid=node.uid,
         at=at,
-        prior=repair.status.prior or prior,
+        prior=before,
     )
     again = {names.QUARANTINE: msgspec.json.encode(mark).decode(), names.CHANGED_BY: None}
     others = [op for op in ops if not op["path"].startswith("/metadata/annotations")]
@@ -99,9 +104,9 @@ def clear_ops(node: Node, prior: Prior | None, repair: NodeRepair) -> list[Op]:
 
 
 def _inquiry_ops(node: Node, repair: NodeRepair) -> list[Op]:
-    """A question of this repair that still stands goes with the marks."""
+    """A question of this repair that still stands goes with the marks, and so does the stamp of who answered it."""
     asked = read_inquiry(node)
     if asked is None or asked.uid != repair.metadata.uid:
         return []
     label = repair.spec.plan.form.key_of(asked.step)
-    return label_ops(node, {label: None}) + annotation_ops(node, {names.INQUIRY: None})
+    return label_ops(node, {label: None}) + annotation_ops(node, {names.INQUIRY: None, names.CHANGED_BY: None})

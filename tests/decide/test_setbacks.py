@@ -378,18 +378,3 @@ def test_the_proof_that_counts_is_the_one_of_the_catalogue_the_repair_began_with
     story.reboot()
     story.look()
     assert story.step == "Validate"
-
-
-def test_a_fault_without_a_remedy_never_takes_the_lead_back():
-    """The suspect is validated; meanwhile a fault of lower class turns up that people have to see to. Both stay."""
-    types = (fault_type("test.vendor", class_="System", remedy=["ContactSupport"], clears_by="condition"),)
-    story = Story("test.suspect", types=types).run("Quarantine", "Drain")
-    story.at("Validate", "Running")
-    story.fault("test.vendor")
-    for _ in range(12):
-        if story.phase == "NeedsHuman":
-            break
-        story.after(minutes(40))
-        if story.step == "Validate" and story.state("Validate") == "Running":
-            story.report("Failed", "not well: not proven gone: test.vendor")
-    assert story.phase == "NeedsHuman"

@@ -16,7 +16,7 @@ from sickbay.api.meta import ObjectMeta
 from sickbay.api.node_repair import NodeRepair, NodeRepairSpec, Plan
 from sickbay.api.nodemarks import marked_by, read_mark
 from sickbay.apiserver import jsonpatch
-from sickbay.execute.marks import clear_ops, set_ops
+from sickbay.execute.marks import clear_ops, restore_ops, set_ops
 
 AT = "2027-03-01T08:00:00Z"
 FOREIGN = st.sampled_from(["example.com/a", "example.com/b", "topology.kubernetes.io/zone", "x"])
@@ -216,6 +216,31 @@ def test_a_question_of_ours_that_still_stands_goes_with_the_marks_and_only_that(
     held["metadata"]["labels"][asked] = "inquiring"
     held["metadata"]["annotations"][names.INQUIRY] = msgspec.json.encode(inquiry).decode()
     assert facts(cleared(held)) == facts(raw(labels={foreign: "approved"}))
+
+
+def test_the_stamp_of_who_answered_goes_with_the_question_also_where_the_node_was_never_marked() -> None:
+    asked = names.approval_label(names.APPROVAL_PREFIXES["sickbay"], "Unquarantine")
+    inquiry = msgspec.json.encode({"uid": "r1", "step": "Unquarantine", "attempt": 1}).decode()
+    node = raw(labels={asked: "approved"}, annotations={names.INQUIRY: inquiry, names.CHANGED_BY: "{}"})
+    after = facts(applied(node, clear_ops(struct(node), None, repair("r1"))))
+    assert after == facts(raw())
+
+
+@pytest.mark.parametrize(
+    ("uncordoned", "stays"), [pytest.param(True, False, id="lifted"), pytest.param(False, True, id="only-unmarked")]
+)
+def test_a_foreign_cordon_that_was_lifted_meanwhile_does_not_come_back_with_our_mark(
+    uncordoned: bool, stays: bool
+) -> None:
+    before = raw(cordon=True)
+    held = marked(before)
+    prior = read_mark(struct(held)).prior
+    taken = raw(cordon=not uncordoned)
+    record = repair("r1")
+    record.status.prior = prior
+    restored = applied(taken, restore_ops(struct(taken), record, "2027-03-01T09:00:00Z"))
+    assert read_mark(struct(restored)).prior.unschedulable is stays
+    assert struct(restored).unschedulable
 
 
 @pytest.mark.parametrize("uid", ["r2", ""])

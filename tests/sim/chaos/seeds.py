@@ -6,7 +6,9 @@ from sickbay.sim.chaos import report
 from sickbay.sim.chaos.plan import draw
 from sickbay.sim.chaos.run import run
 
-FIRST_HALF, SECOND_HALF = range(1, 151), range(151, 301)
+FOUND = (378,)
+"""Beyond the first 300, those that have once found something."""
+FIRST_HALF, SECOND_HALF = (*range(1, 151),), (*range(151, 301), *FOUND)
 
 
 def holds(seed: int) -> None:
