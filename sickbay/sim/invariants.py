@@ -293,7 +293,8 @@ class Invariants:
         faults = {fault.type for fault in repair.spec.faults}
         types = [t for t in self._world.store.list(FAULT_TYPES) if t["metadata"]["name"] in faults]
         matches = [match for t in types for match in t["spec"].get("match") or ()]
-        return {m["condition"]["type"] for m in matches if (m.get("condition") or {}).get("status", "True") == "True"}
+        named = [match["condition"] for match in matches if match.get("condition")]
+        return {condition["type"] for condition in named if condition.get("status", "True") == "True"}
 
     def _approved_for_group(self, repair: NodeRepair, step: str) -> bool:
         """One member is asked for all."""
@@ -339,7 +340,11 @@ def _not_ready(node: Obj) -> bool:
 
 
 def _shows(node: Obj, types: set[str]) -> bool:
-    return any(condition_of(node, type_).get("status") == "True" for type_ in types)
+    """Bad, and said since the node is back, or in our agent's form: another detector, which read it from a log, never
+    takes back what it said before."""
+    back = condition_of(node, "Ready").get("lastTransitionTime", "")
+    bad = [c for c in (condition_of(node, type_) for type_ in types) if c.get("status") == "True"]
+    return any(names.agents_own(c["type"], c.get("reason", "")) or c.get("lastTransitionTime", "") >= back for c in bad)
 
 
 def _decode(obj: Obj) -> NodeRepair:
