@@ -20,7 +20,7 @@ from sickbay.api.patches import merge_diff
 from sickbay.api.repair_pool import RepairPool, RepairPoolStatus
 from sickbay.api.words import BreakerState, Pacing, Phase
 from sickbay.clock import Clock, rfc3339
-from sickbay.decide import breaker, daemonsets, limits, pacing, slots, storm
+from sickbay.decide import breaker, daemonsets, limits, pacing, slots, storm, windows
 from sickbay.decide.arbitration import rank
 from sickbay.decide.hand import holds_node
 from sickbay.decide.limits import Refusal
@@ -208,7 +208,9 @@ class Reservations:
         pool, rule = moment.view.pool, moment.view.pool.spec.rule
         resolved = not rule or self._sources.rules.get(rule) is not None
         closed = moment.breaker.state == BreakerState.CLOSED
+        unreadable = windows.problem(pool.spec.windows)
         wanted = {
+            names.VALID: (not unreadable, unreadable),
             names.RULE_RESOLVED: (resolved, "" if resolved else f"there is no RepairRule {rule}; nothing is repaired"),
             names.LIMITS_FIT: (limits.fits(moment.view), "maxParallelRepairs may not be above what the breaker bears"),
             names.BREAKER_OPEN: (not closed, moment.breaker.reason),

@@ -90,6 +90,18 @@ def _number(text: str, what: str, low: int, high: int, names: dict[str, int]) ->
     return value
 
 
+def problem(windows: Iterable[Window]) -> str:
+    """What is wrong with the first window that cannot be read, with its place; "" when all can."""
+    for number, window in enumerate(windows):
+        try:
+            parse_cron(window.cron)
+            zone(window.zone)
+            parse_duration(window.duration)
+        except ValueError as error:
+            return f"spec.windows[{number}]: {error}; nothing starts until it is mended"
+    return ""
+
+
 def zone(name: str) -> ZoneInfo:
     """Raises ValueError for a name that is no IANA time zone."""
     try:

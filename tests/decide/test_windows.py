@@ -126,3 +126,17 @@ def test_no_expression_brings_the_parser_down(text: str) -> None:
         windows.parse_cron(text)
     except ValueError as error:
         assert str(error)
+
+
+@pytest.mark.parametrize(
+    ("second", "said"),
+    [
+        pytest.param(window("0 1 * * *"), "", id="all can be read"),
+        pytest.param(window("0 25 * * *"), "spec.windows[1]", id="no such hour"),
+        pytest.param(window("0 1 * * *", zone="Mars/Olympus"), "Mars/Olympus", id="no such zone"),
+    ],
+)
+def test_a_window_that_cannot_be_read_is_named_with_its_place(second, said):
+    found = windows.problem([window("0 1 * * *"), second])
+    assert (found == "") is (said == "")
+    assert said in found
