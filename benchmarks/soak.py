@@ -34,7 +34,7 @@ from sickbay.apiserver.housekeeping import Housekeeper
 from sickbay.clock import Randomness
 from sickbay.sim.components import Settings
 from sickbay.sim.fleet import PoolSpec
-from sickbay.sim.hand import DAEMON_SETS, DEPLOYMENTS, FAULT_TYPES, JOBS, NODES, POOLS, REPAIRS, RULES
+from sickbay.sim.hand import DAEMON_SETS, DEPLOYMENTS, FAULT_TYPES, JOBS, NODES, POOLS, REPAIRS, RULES, TASKS
 from sickbay.sim.loop import VirtualLoop, run_virtual
 from sickbay.sim.machine import BUSES
 from sickbay.sim.world import World
@@ -64,6 +64,10 @@ class Count:
     tasks: int
     store: dict[str, int]
     repairs: Counter[str]
+    types: Counter[str] = field(default_factory=Counter)
+    """Objects that the garbage collector knows, by type."""
+    strays: int = 0
+    """NodeTasks whose NodeRepair is gone."""
     by_file: dict[str, int] = field(default_factory=dict)
 
 
@@ -211,7 +215,11 @@ def _count(world: World) -> Count:
     phases = Counter(str((r.get("status") or {}).get("phase")) for r in world.store.list(REPAIRS))
     tasks = len(asyncio.all_tasks(world.loop))
     present = {key: number for key, number in store.items() if number}
-    return Count(world.loop.time() / HOUR, sys.getallocatedblocks(), tasks, present, phases, by_file)
+    types = Counter(type(each).__qualname__ for each in gc.get_objects())
+    repairs = {repair["metadata"]["uid"] for repair in world.store.list(REPAIRS)}
+    owners = [task["metadata"]["ownerReferences"][0]["uid"] for task in world.store.list(TASKS)]
+    strays = sum(owner not in repairs for owner in owners)
+    return Count(world.loop.time() / HOUR, sys.getallocatedblocks(), tasks, present, phases, types, strays, by_file)
 
 
 def _told(count: Count) -> str:
@@ -239,6 +247,9 @@ def main() -> None:
     soak = run(given.hours, given.nodes, given.first, tell=lambda text: print(text, flush=True))
     print(f"{soak.faults} faults, {soak.ended} repairs ended, {soak.cpu:.0f} s of CPU")
     print(f"blocks {soak.last.blocks - soak.first.blocks:+d}, tasks {soak.last.tasks - soak.first.tasks:+d}")
+    more = soak.last.types
+    more.subtract(soak.first.types)
+    print("objects: " + ", ".join(f"{name} {number:+d}" for name, number in more.most_common(12)))
     for name, size in grown(soak) if given.trace else ():
         print(f"  {size / 1e3:+8.1f} kB {name}")
     for problem in soak.problems:

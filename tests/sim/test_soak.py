@@ -9,6 +9,9 @@ from benchmarks import soak
 GROWTH = 0.02
 """Of all blocks of memory: caches that fill once, and the odd object that is there at one count only."""
 
+SPARE = 3
+"""Tasks of a moment: an alarm of a queue, a request on its way."""
+
 
 @pytest.mark.slow
 @pytest.mark.case("P221")
@@ -17,8 +20,12 @@ def test_memory_tasks_and_objects_stay_as_they_were() -> None:
     assert found.problems == []
     assert found.ended >= 10
     first, last = found.first, found.last
-    assert last.tasks == first.tasks
-    assert not {"Running", "Pending", "Succeeded"} & set(last.repairs)
-    assert {k: v for k, v in last.store.items() if k != "pods"} == {k: v for k, v in first.store.items() if k != "pods"}
+    assert last.tasks <= first.tasks + SPARE
+    assert last.strays == 0
+    assert set(last.repairs) <= {"Succeeded", "Cancelled", "Failed"}  # ended less than an hour ago
+    assert len(list(last.repairs.elements())) <= found.ended / 2
+    passing = ("pods", "events", "noderepairs.sickbay.dev", "nodetasks.sickbay.dev")
+    kept = [{key: number for key, number in count.store.items() if key not in passing} for count in (first, last)]
+    assert kept[0] == kept[1]
     assert last.store["pods"] <= first.store["pods"] + 2  # failed ones that their Job keeps
     assert last.blocks <= first.blocks * (1 + GROWTH)
