@@ -109,6 +109,11 @@ class Node(CorePart, frozen=True):
         return self.status.node_info.boot_id
 
     @property
+    def serial(self) -> str:
+        """Identity of the machine under it, whatever the Node is called: the UUID of its firmware (kubelet, SMBIOS)."""
+        return self.status.node_info.system_uuid
+
+    @property
     def deleting(self) -> bool:
         return self.metadata.deletion_timestamp is not None
 

@@ -60,7 +60,7 @@ class RepairNode(Part):
     uid: Annotated[Uid, says("UID of the Node")] = ""
     provider_id: Annotated[Line, says("providerID of the machine")] = ""
     boot_id: Annotated[Uid, says("Boot in which the fault was seen")] = ""
-    serial: Annotated[Line, says("Serial number of the machine")] = ""
+    serial: Annotated[Line, says("Identity of the machine: the system UUID that its kubelet reports")] = ""
 
 
 class Ref(Part):

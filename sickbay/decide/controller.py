@@ -303,7 +303,8 @@ class DecideController:
         now = self._clock.now()
         past = self._sources.repairs_of(name)
         prefix = plan.resolve_prefix(rule, self._prefixes)
-        result = open_repair(node, active, pool, rule, past, seen, prefix, self._sources.catalogue.version, now)
+        known = [*past, *self._sources.elsewhere(node)]
+        result = open_repair(node, active, pool, rule, known, seen, prefix, self._sources.catalogue.version, now)
         if result.repair is not None:
             result.repair.spec.plan.approval_form = self._options.approval_forms.get(rule.spec.approval_prefix)
             await self._open(forming.formed(self._sources, result.repair, node, pool, past, now), node)

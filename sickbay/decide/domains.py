@@ -17,13 +17,13 @@ from sickbay.api import names, objectnames
 from sickbay.api.actions import domain_wide
 from sickbay.api.core import Node
 from sickbay.api.meta import ObjectMeta
-from sickbay.api.node_repair import FaultSource, Group, NodeRepair, Plan, Ref, RepairFault, RepairNode
+from sickbay.api.node_repair import FaultSource, Group, NodeRepair, Plan, Ref, RepairFault
 from sickbay.api.repair_pool import Domain, RepairPool
 from sickbay.api.words import Needs, Step
 from sickbay.decide import pacing, slots
 from sickbay.decide.faults import Active
 from sickbay.decide.group import BY_GROUP
-from sickbay.decide.hand import untouched
+from sickbay.decide.hand import identity_of, untouched
 from sickbay.decide.plan import without_domain_acts
 
 MOST = 256
@@ -101,7 +101,7 @@ def member(leader: NodeRepair, node: Node, pool: RepairPool | None, active: Iter
         plan = msgspec.structs.replace(plan, provider=pool.spec.provider)
     made = msgspec.structs.replace(
         spec,
-        node=RepairNode(name=node.name, uid=node.uid, provider_id=node.spec.provider_id, boot_id=node.boot_id),
+        node=identity_of(node),
         pool=ref,
         plan=plan,
         faults=[shared(leader, node, active)],

@@ -182,8 +182,13 @@ def _by_act(clears_by: str, rebooted: bool, last_seen: datetime | None, node: No
         return rebooted or _after(proofs.reset_since, last_seen)
     if clears_by == "reboot":
         return rebooted
-    replaced = bool(proofs.provider_id) and bool(node.provider_id) and node.provider_id != proofs.provider_id
+    replaced = _another(proofs.provider_id, node.provider_id) or _another(proofs.serial, node.serial)
     return clears_by == "replacement" and replaced
+
+
+def _another(before: str, now: str) -> bool:
+    """Both are known, and they differ."""
+    return bool(before) and bool(now) and before != now
 
 
 def _after(done: datetime | None, last_seen: datetime | None) -> bool:

@@ -4,9 +4,15 @@ from __future__ import annotations
 
 from sickbay.api import names
 from sickbay.api.core import Node
-from sickbay.api.node_repair import NodeRepair
+from sickbay.api.node_repair import NodeRepair, RepairNode
 from sickbay.api.nodemarks import marked_by, read_mark
 from sickbay.api.words import Stage, Step, StepState
+
+
+def identity_of(node: Node) -> RepairNode:
+    """What binds a new record to this very node, in this boot, on this machine."""
+    meta = node.name, node.uid, node.spec.provider_id
+    return RepairNode(name=meta[0], uid=meta[1], provider_id=meta[2], boot_id=node.boot_id, serial=node.serial)
 
 
 def marked(repair: NodeRepair, node: Node) -> bool:

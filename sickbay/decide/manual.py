@@ -11,12 +11,13 @@ import msgspec
 from sickbay.api.actions import domain_wide, needs_empty_node
 from sickbay.api.core import Node
 from sickbay.api.fault_type import FaultType, FaultTypeSpec, Rung
-from sickbay.api.node_repair import NodeRepair, Plan, PlanStep, Ref, RepairNode, RuleRef
+from sickbay.api.node_repair import NodeRepair, Plan, PlanStep, Ref, RuleRef
 from sickbay.api.repair_pool import RepairPool
 from sickbay.api.repair_rule import ProcedureStep, RepairRule, RuleEntry
 from sickbay.api.words import FaultClass, Origin, Severity, Step
 from sickbay.decide import plan as planning
 from sickbay.decide.faults import Active
+from sickbay.decide.hand import identity_of
 
 
 def unfilled(repair: NodeRepair) -> bool:
@@ -48,7 +49,7 @@ def fill(
     args = dict(asked.args) if asked is not None else {}
     spec = msgspec.structs.replace(
         repair.spec,
-        node=RepairNode(name=node.name, uid=node.uid, provider_id=node.spec.provider_id, boot_id=node.boot_id),
+        node=identity_of(node),
         pool=Ref(name=pool.metadata.name, uid=pool.metadata.uid, generation=pool.metadata.generation),
         rule=_rule_ref(rule),
         catalogue=catalogue,

@@ -12,7 +12,7 @@ from sickbay.api.duration import parse_duration
 from sickbay.api.fault_type import FaultType
 from sickbay.api.markers import leaving_by
 from sickbay.api.meta import ObjectMeta
-from sickbay.api.node_repair import NodeRepair, NodeRepairSpec, Plan, Ref, RepairNode, RuleRef
+from sickbay.api.node_repair import NodeRepair, NodeRepairSpec, Plan, Ref, RuleRef
 from sickbay.api.repair_pool import RepairPool
 from sickbay.api.repair_rule import RepairRule, RuleEntry
 from sickbay.api.words import Mode, Outcome, Step
@@ -23,7 +23,7 @@ from sickbay.decide.actionable import wants_repair
 from sickbay.decide.arbitration import ordered
 from sickbay.decide.faults import Active
 from sickbay.decide.faultstate import MAX_FAULTS, new_fault
-from sickbay.decide.hand import holds_node
+from sickbay.decide.hand import holds_node, identity_of
 from sickbay.decide.memory import kept_back
 
 PENDING_AT = timedelta(minutes=2)
@@ -56,7 +56,8 @@ def open_repair(
 ) -> Opening:
     """Decide on one node without an open repair.
 
-    past   all repairs on record for a node of this name
+    past   all repairs on record for a node of this name, and those of the same machine under other names: a machine
+           that was handed back and returns is not new to its budget
     seen   since when we have seen each fault without a break, by its name
     """
     history = [r for r in past if r.spec.node.uid == node.uid]
@@ -71,7 +72,8 @@ def open_repair(
         return Opening(why=f"approvalPrefix {rule.spec.approval_prefix!r} of rule {name} is not configured")
     chosen = _chosen(wanted, pool, seen, now)
     lead, entry = chosen[0]
-    plan = budget.planned(lead, pool, entry, prefix, history, now)
+    machine = [r for r in past if r in history or (node.serial and r.spec.node.serial == node.serial)]
+    plan = budget.planned(lead, pool, entry, prefix, machine, now)
     if any(kept_back(repair, lead, node, pool) is not None for repair in history):
         plan = _asked_again(plan)
     faults = [fault for fault, _ in chosen]
@@ -227,7 +229,7 @@ def _repair(
 ) -> NodeRepair:
     spec = NodeRepairSpec(
         origin="Fault",
-        node=RepairNode(name=node.name, uid=node.uid, provider_id=node.spec.provider_id, boot_id=node.boot_id),
+        node=identity_of(node),
         pool=Ref(name=pool.metadata.name, uid=pool.metadata.uid, generation=pool.metadata.generation),
         rule=RuleRef(
             name=rule.metadata.name, uid=rule.metadata.uid, generation=rule.metadata.generation, entry=entry.name

@@ -60,7 +60,7 @@ class Sources:
         def informer(kind: kinds.Kind[Any], **options: Any) -> Informer[Any]:
             return Informer(client, kind, clock, randomness, resync=resync, **options)
 
-        self.nodes: Informer[Node] = informer(kinds.NODE)
+        self.nodes: Informer[Node] = informer(kinds.NODE, indexes={"serial": lambda n: [n.serial] if n.serial else []})
         self.pools: Informer[RepairPool] = informer(kinds.REPAIR_POOL)
         self.rules: Informer[RepairRule] = informer(kinds.REPAIR_RULE)
         self.types: Informer[dict[str, Any]] = informer(kinds.FAULT_TYPE.raw)
@@ -72,6 +72,7 @@ class Sources:
                 "pool": lambda repair: [repair.spec.pool.name],
                 "gang": waited_jobs,
                 "waiting": lambda repair: [repair.status.phase] if not repair.ended else [],
+                "serial": lambda repair: [repair.spec.node.serial] if repair.spec.node.serial else [],
                 "group": lambda repair: [repair.spec.group.id] if repair.spec.group.id else [],
                 "member": lambda repair: repair.spec.group.members if not repair.ended else [],
             },
@@ -284,6 +285,15 @@ class Sources:
         """The open repair of this very node (by UID), if any."""
         mine = (r for r in self.repairs_of(node.name) if r.spec.node.uid == node.uid and not r.ended)
         return min(mine, key=lambda r: (r.metadata.creation_timestamp or "", r.metadata.name), default=None)
+
+    def elsewhere(self, node: Node) -> list[NodeRepair]:
+        """Repairs of this machine under other names.
+
+        Nothing where several nodes report one identity: boards whose maker has set none all show the same.
+        """
+        if not node.serial or len(self.nodes.by_index("serial", node.serial)) != 1:
+            return []
+        return [r for r in self.repairs.by_index("serial", node.serial) if r.spec.node.name != node.name]
 
     def open_repairs(self) -> list[NodeRepair]:
         return [repair for phase in Phase for repair in self.repairs.by_index("waiting", phase)]

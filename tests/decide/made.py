@@ -110,6 +110,7 @@ def node(
     gpus: Any = 8,
     allocatable: Any = None,
     provider_id: str = "fake:///n1/1",
+    serial: str = "",
     deleting: bool = False,
     conditions: Iterable[Mapping[str, Any]] = (),
 ) -> Node:
@@ -140,7 +141,7 @@ def node(
         "status": {
             "capacity": capacity,
             "allocatable": offered,
-            "nodeInfo": {"bootID": boot},
+            "nodeInfo": {"bootID": boot, "systemUUID": serial},
             "conditions": [*found, *conditions],
         },
     }

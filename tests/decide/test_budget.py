@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import msgspec
 import pytest
 
 from sickbay.clock import rfc3339
@@ -50,6 +51,26 @@ def test_or_to_people_with_the_node_out_of_service(then):
     assert story.node.unschedulable
     story.after(DAY * 3)
     assert (story.phase, story.needs) == ("NeedsHuman", "BudgetSpent")
+
+
+@pytest.mark.case("P075")
+@pytest.mark.case("P080")
+@pytest.mark.parametrize(
+    ("before", "now", "spent"),
+    [
+        pytest.param("board-1", "board-1", True, id="the-same-machine"),
+        pytest.param("board-1", "board-2", False, id="another-machine"),
+        pytest.param("", "", False, id="machines-that-nobody-can-tell-apart"),
+    ],
+)
+def test_a_machine_that_returns_under_another_name_keeps_its_budget(before, now, spent):
+    past = [repaired(day, n) for n, day in enumerate((1, 2, 3), 1)]
+    for record_ in past:
+        record_.spec.node = msgspec.structs.replace(record_.spec.node, name="old", uid="uid-old", serial=before)
+    limits = pool(budgets={"perNode": {"repairs": 3, "window": "7d"}, "then": "RepairHardware"})
+    story = Story("test.reboot", pool=limits, past=tuple(past), serial=now)
+    assert story.repair.spec.node.serial == now
+    assert ("repeat offender" in story.repair.spec.plan.reason) is spent
 
 
 @pytest.mark.parametrize(

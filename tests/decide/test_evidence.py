@@ -146,6 +146,20 @@ def test_replacement_clears_by_another_machine(provider_id, verdict):
     assert judge("replacement", node(faults=GOOD, boot="boot-2", provider_id=provider_id), gone=50) is verdict
 
 
+@pytest.mark.parametrize(
+    ("before", "now", "verdict"),
+    [
+        pytest.param("board-1", "board-2", CLEAR, id="another-board"),
+        pytest.param("board-1", "board-1", UNPROVEN, id="the-same-board"),
+        pytest.param("", "board-2", UNPROVEN, id="not-known-before"),
+        pytest.param("board-1", "", UNPROVEN, id="not-known-now"),
+    ],
+)
+def test_replacement_clears_by_another_identity_of_the_machine(before, now, verdict):
+    proofs = replace(OWN, serial=before)
+    assert judge("replacement", node(faults=GOOD, serial=now), gone=50, proofs=proofs) is verdict
+
+
 @pytest.mark.case("R18")
 @pytest.mark.parametrize(
     ("clears_by", "the_node", "verdict"),
