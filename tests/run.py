@@ -81,7 +81,7 @@ def tiers(which: str) -> list[Tier]:
         return [CHECK]
     if which == "fast":
         return [CHECK, fast]
-    slow = pytest("slow", 10.0, "slow and not controlplane", workers=2)
+    slow = pytest("slow", 15.0, "slow and not controlplane", workers=2)
     real = pytest("controlplane", 16.0, "controlplane", workers=1, heavy=True)
     chosen = [CHECK, fast, slow, real]
     newer = python313()

@@ -82,6 +82,7 @@ def test_a_wrong_range_names_the_option(text):
     assert "'--seeds'" in done.output
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("node", "code"), [(1, 0), (0, 1)])
 def test_a_scenario_of_ones_own_runs_under_weather(tmp_path, node, code):
     file = tmp_path / "own.yaml"

@@ -44,14 +44,14 @@ class Bug:
 # --- approvals
 
 
-def _by_label_alone(node, inquiry, prefix):
+def _by_label_alone(node, inquiry, form):
     """The question's binding is not looked at: whatever stands under the label is the answer."""
-    value = node.labels.get(names.approval_label(prefix, inquiry.step), "").lower()
-    return {"approved": Answer.APPROVED, "denied": Answer.DENIED}.get(value, approval.answer(node, inquiry, prefix))
+    value = node.labels.get(form.key_of(inquiry.step), "").lower()
+    return {"approved": Answer.APPROVED, "denied": Answer.DENIED}.get(value, approval.answer(node, inquiry, form))
 
 
-def _denied_is_approved(node, inquiry, prefix):
-    given = approval.answer(node, inquiry, prefix)
+def _denied_is_approved(node, inquiry, form):
+    given = approval.answer(node, inquiry, form)
     return Answer.APPROVED if given == Answer.DENIED else given
 
 

@@ -46,6 +46,7 @@ def test_another_seed_gives_another_world():
     assert draw(1).document != draw(2).document
 
 
+@pytest.mark.slow
 def test_what_is_drawn_can_be_read_as_a_scenario_file_and_misses_no_injection():
     drawn: set[str] = set()
     for seed in range(60):
@@ -57,6 +58,7 @@ def test_what_is_drawn_can_be_read_as_a_scenario_file_and_misses_no_injection():
     assert set(INJECTIONS) - drawn - {"approve", "deny"} <= ODD_ONES
 
 
+@pytest.mark.slow
 def test_worlds_differ_in_all_that_matters():
     documents = [draw(seed).document["spec"] for seed in range(60)]
     assert {spec["replicas"] for spec in documents} == {1, 2}
@@ -70,6 +72,7 @@ def test_worlds_differ_in_all_that_matters():
     assert {gate["onTimeout"] for gate in gates} == {"Escalate", "Skip", "Abort"}
 
 
+@pytest.mark.slow
 def test_what_never_settles_is_a_finding(monkeypatch):
     """Decide stops looking after two minutes: what runs then runs for ever."""
     usual = DecideController._reconcile
