@@ -33,15 +33,18 @@ class Gang:
 
     # --- making
 
-    async def start(self, **spec: Any) -> None:
-        """Policy and gang, and wait until it runs and its record knows where."""
+    async def start(self, watched: bool = True, **spec: Any) -> None:
+        """Policy and gang, and wait until it runs and its record knows where. Not `watched`: the gang alone."""
         meta = {"name": self.name, "namespace": "default"}
         policy = {"jobSelector": {"matchLabels": {"app": self.name}}, "mode": "Act"}
+        manifest = {"apiVersion": names.API_VERSION, "kind": "RecoveryPolicy", "metadata": meta, "spec": policy}
         await self.world.workload(
-            {"apiVersion": names.API_VERSION, "kind": "RecoveryPolicy", "metadata": meta, "spec": policy},
+            *([manifest] if watched else ()),
             self._job_set(spec) if self.kind == JOB_SET else self._job(self.ranks, self.meta, spec),
         )
-        await self.runs()
+        await self.runs(120.0 if self.ranks > 8 else SOON)
+        if not watched:
+            return
         await self.until(lambda r: len(r.status.attempts[0].placement) == self.ranks, "its placement is known")
 
     @property

@@ -47,6 +47,12 @@ def test_a_job_whose_pods_do_not_run_together_is_no_gang(change):
     assert job("Job", served(indexed_job("llm", 4, **change))).ranks == ()
 
 
+def test_a_child_of_a_jobset_is_no_job_of_its_own():
+    child = served(indexed_job("llm-w-0", 4))
+    child["metadata"]["labels"] = {"jobset.sigs.k8s.io/jobset-name": "llm"}
+    assert job("Job", child).ranks == ()
+
+
 def test_a_pod_of_a_jobset_knows_its_rank_and_restart():
     prefix = "jobset.sigs.k8s.io"
     labels = {

@@ -12,7 +12,7 @@ from typing import Any
 
 from sickbay.api import kinds
 from sickbay.api.core import Pod
-from sickbay.api.joblabels import COMPLETION_INDEX, JOB_NAME
+from sickbay.api.joblabels import COMPLETION_INDEX, JOB_NAME, JOB_SET_NAME
 from sickbay.api.kinds import Kind
 from sickbay.recover.adapters.base import condition
 from sickbay.recover.job import Obj
@@ -38,6 +38,8 @@ class IndexedJob:
         return 0
 
     def ranks(self, obj: Obj) -> tuple[str, ...]:
+        if JOB_SET_NAME in (obj["metadata"].get("labels") or {}):
+            return ()  # a child of a JobSet is a part of that gang, and no job of its own
         spec = obj.get("spec") or {}
         wanted = spec.get("completions")
         if spec.get("completionMode") != "Indexed" or wanted is None or wanted != spec.get("parallelism", 1):
