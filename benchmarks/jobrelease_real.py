@@ -1,4 +1,4 @@
-"""The part of jobrelease.py that needs the real control plane: wall time, from the end of a rank to the first new pod."""
+"""The part of jobrelease.py that needs the real control plane: wall time, from a rank's end to the first new pod."""
 
 from __future__ import annotations
 
@@ -12,9 +12,11 @@ from typing import Any
 from sickbay.api import names
 from tests.controlplane import build, jobset
 from tests.realcluster import agents
+from tests.realcluster.conftest import ROLES_OF_PEOPLE, _bound
 from tests.realcluster.gangs import JOB_SET, Gang
 from tests.realcluster.world import World
 from tests.support.controlplane import ControlPlane
+from tests.support.eventually import eventually
 from tests.support.hollow import allow_kubelets
 from tests.support.install import DEPLOY, apply_file, apply_objects, install
 from tests.support.jobset import JobSetController
@@ -33,7 +35,7 @@ async def measure(ranks: int, failures: int, told: Callable[[str, list[float], s
             install(plane)
             apply_file(plane, DEPLOY / "rbac-jobs.yaml")
             allow_kubelets(plane)
-            apply_objects(plane, agents.daemon_set())
+            apply_objects(plane, *(_bound(role) for role in ROLES_OF_PEOPLE), agents.daemon_set())
             with JobSetController(plane, jobset.build(os.environ)):
                 told("ours: rank's end to first new pod", await _run(plane, ranks, failures, ours=True), "s")
                 told("JobSet alone: rank's end to first new pod", await _run(plane, ranks, failures, ours=False), "s")
@@ -58,14 +60,19 @@ async def _run(plane: ControlPlane, ranks: int, failures: int, ours: bool) -> li
             begun = time.monotonic()
             world.kubelets.pods.exit_pod(pod, 134)
             label, value = (names.ATTEMPT, str(number + 1)) if ours else (RESTART, str(number))
-            while not any(_label(each, label) == value for each in gang.pods()):
-                assert time.monotonic() - begun < PATIENCE, "no new attempt"
-                await asyncio.sleep(0.02)
+            await _released(gang, label, value)
             found.append(time.monotonic() - begun)
-            while len(gang.places()) < ranks:
-                await asyncio.sleep(0.2)
+            await eventually(lambda: len(gang.places()) == ranks, PATIENCE, "all ranks run again")
         await gang.remove()
     return found
+
+
+async def _released(gang: Gang, label: str, value: str) -> None:
+    try:
+        await eventually(lambda: any(_label(pod, label) == value for pod in gang.pods()), PATIENCE)
+    except AssertionError:
+        status = (await gang.record()).status
+        raise SystemExit(f"no attempt {value} within {PATIENCE:.0f} s: {status.phase}: {status.message}") from None
 
 
 def _label(pod: dict[str, Any], key: str) -> str:
