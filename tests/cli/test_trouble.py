@@ -26,6 +26,7 @@ from tests.support.ports import free_ports
 
 WORDS: dict[str, list[str]] = {
     "approve": ["n1", "Drain"],
+    "clear": ["n1", "NvidiaXID79Error", "--reason", "why"],
     "deny": ["n1", "Drain"],
     "explain": ["n1"],
     "history": ["n1"],
