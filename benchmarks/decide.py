@@ -130,7 +130,10 @@ async def measure(nodes: int, repairs: int, rounds: int, show: Callable[[str, fl
     show("start to the first decision", await bench.until(lambda: bool(bench.repairs())))
     open_ones = await bench.until(lambda: _waiting(bench) == repairs and bench.quiet())
     show(f"{repairs} repairs opened, each", open_ones / repairs)
-    for name, wake in (("full pass", bench.controller._everything), ("quiet pass", bench.controller._add_all)):
+    for name, wake in (
+        ("full pass", bench.controller._wakeups.everything),
+        ("quiet pass", bench.controller._wakeups.all),
+    ):
         taken = []
         for _ in range(3):
             wake()

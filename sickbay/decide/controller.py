@@ -19,24 +19,21 @@ import structlog
 from prometheus_client import CollectorRegistry
 
 from sickbay.api import names
-from sickbay.api.core import Node, Pod
-from sickbay.api.infra_event import InfraEvent
-from sickbay.api.job_recovery import JobRecovery
+from sickbay.api.core import Node
 from sickbay.api.node_repair import ApprovalForm, NodeRepair
 from sickbay.api.repair_pool import RepairPool
-from sickbay.api.words import Outcome, Phase
+from sickbay.api.words import Outcome
 from sickbay.clock import Clock, Randomness, rfc3339
 from sickbay.decide import domains, forming, manual, memory, opening, plan, retention, slots
 from sickbay.decide.endings import end
-from sickbay.decide.gangs import gang_of, is_job_pod
 from sickbay.decide.metrics import DecideMetrics
 from sickbay.decide.opening import open_repair
 from sickbay.decide.posted import Posted
 from sickbay.decide.progress import advance
-from sickbay.decide.relevance import relevant
 from sickbay.decide.reservations import Reservations
-from sickbay.decide.sources import RESYNC, Sources, says_other, suspect_nodes
+from sickbay.decide.sources import RESYNC, Sources
 from sickbay.decide.views import Views
+from sickbay.decide.wakeups import Key, Wakeups
 from sickbay.decide.work import View, Work
 from sickbay.decide.writer import Writer
 from sickbay.kube import errors
@@ -47,8 +44,6 @@ from sickbay.kube.lease import Elector, LeaseTimes
 from sickbay.kube.workqueue import WorkQueue
 
 log = structlog.get_logger(__name__)
-
-Key = tuple[str, str]
 
 LOOK_AGAIN = 60.0
 """Seconds after which everything that is open is looked at again, whatever the watches said."""
@@ -118,8 +113,7 @@ class DecideController:
             "type": self._posted.fault_type,
             "rule": self._posted.rule,
         }
-        self._recount = True
-        self._subscribe()
+        self._wakeups = Wakeups(self._sources, self._queue)
 
     async def run(self) -> None:
         """Keep the caches current, and decide whenever the lease is ours."""
@@ -142,8 +136,7 @@ class DecideController:
         await self._sources.wait_synced()
         await self._sources.relist()
         self._sources.refresh_catalogue()
-        self._recount = True
-        self._add_all()
+        self._wakeups.everything()
         async with asyncio.TaskGroup() as group:
             group.create_task(self._queue.run(self._reconcile, workers=1))
             group.create_task(self._look_again())
@@ -155,7 +148,7 @@ class DecideController:
                     self._queue.add(("pool", pool.metadata.name))
             await self._clear_out()
             await self._clock.sleep(LOOK_AGAIN)
-            self._add_all()
+            self._wakeups.all()
 
     async def _clear_out(self) -> None:
         """Remove ended records that are older than anything asks for, a few at a time."""
@@ -167,105 +160,11 @@ class DecideController:
             except errors.ApiError as error:
                 log.info("an old record was not removed", repair=repair.metadata.name, error=str(error))
 
-    def _add_all(self) -> None:
-        for node in self._sources.nodes.all():
-            self._queue.add(("node", node.name))
-        for repair in self._sources.repairs.all():
-            if not repair.ended or repair.metadata.finalizers:
-                self._queue.add(("repair", repair.metadata.name))
-        for pool in self._sources.pools.all():
-            self._queue.add(("pool", pool.metadata.name))
-        for obj in self._sources.types.all():
-            self._queue.add(("type", obj["metadata"]["name"]))
-        for rule in self._sources.rules.all():
-            self._queue.add(("rule", rule.metadata.name))
-
-    def _subscribe(self) -> None:
-        sources = self._sources
-        sources.nodes.on_change(self._node_changed)
-        sources.repairs.on_change(self._repair_changed)
-        sources.pools.on_change(self._pool_changed)
-        sources.rules.on_change(lambda old, new: self._wide_change(old, new))
-        sources.holds.on_change(lambda old, new: self._wide_change(old, new))
-        sources.types.on_change(lambda old, new: self._everything() if says_other(old, new) else None)
-        sources.recoveries.on_change(self._recovery_changed)
-        sources.tenancy.on_change(self._pod_changed)
-        sources.events.on_change(self._event_changed)
-
-    def _node_changed(self, old: Node | None, new: Node | None) -> None:
-        if old is not None and new is not None and not relevant(old, new):
-            return
-        node = new or old
-        assert node is not None
-        self._queue.add(("node", node.name), priority=1)
-
-    def _repair_changed(self, old: NodeRepair | None, new: NodeRepair | None) -> None:
-        repair = new or old
-        assert repair is not None
-        self._queue.add(("repair", repair.metadata.name), priority=1)
-        if new is None or old is None or old.status.phase != new.status.phase or new.ended:
-            self._queue.add(("node", repair.spec.node.name))
-            self._queue.add(("pool", repair.spec.pool.name))
-        if repair.spec.group.id and (old is None or new is None or _course(old) != _course(new)):
-            self._group_changed(repair)
-
-    def _group_changed(self, repair: NodeRepair) -> None:
-        """What one member waits for may be another."""
-        for other in self._sources.group_of(repair):
-            if not other.ended and other.metadata.name != repair.metadata.name:
-                self._queue.add(("repair", other.metadata.name), priority=1)
-        for name in repair.spec.group.members if not repair.ended else ():
-            node = self._sources.nodes.get(name)
-            if node is not None and not any(r.spec.group.id == repair.spec.group.id
-                                            for r in self._sources.repairs_of(name)):  # fmt: skip
-                self._queue.add(("node", name), priority=1)
-
-    def _recovery_changed(self, old: JobRecovery | None, new: JobRecovery | None) -> None:
-        """Suspicions that come or go are faults of their nodes; answers of jobs open gates."""
-        records = [record for record in (old, new) if record is not None]
-        for node in {name for record in records for name in suspect_nodes(record)}:
-            self._queue.add(("node", node), priority=1)
-        for gate in {gate.repair for record in records for gate in record.status.gates}:
-            self._queue.add(("repair", gate), priority=1)
-
-    def _pod_changed(self, old: Pod | None, new: Pod | None) -> None:
-        """A job has come, gone or stopped: what waits for it looks again."""
-        for pod in (old, new):
-            if pod is None or not is_job_pod(pod):
-                continue
-            waiting = [*self._sources.repairs.by_index("gang", gang_of(pod))]
-            waiting += [r for r in self._sources.repairs_of(pod.node_name) if r.status.phase == Phase.WAITING_JOB]
-            for repair in waiting:
-                self._queue.add(("repair", repair.metadata.name), priority=1)
-
-    def _event_changed(self, old: InfraEvent | None, new: InfraEvent | None) -> None:
-        """A provider has named another date."""
-        for name in {event.spec.node.name for event in (old, new) if event is not None}:
-            for repair in self._sources.repairs_of(name):
-                if not repair.ended:
-                    self._queue.add(("repair", repair.metadata.name))
-
-    def _pool_changed(self, old: RepairPool | None, new: RepairPool | None) -> None:
-        if old is None or new is None or old.metadata.generation != new.metadata.generation:
-            self._everything()
-        elif old.status != new.status or old.metadata.annotations != new.metadata.annotations:
-            self._queue.add(("pool", new.metadata.name))
-
-    def _wide_change(self, old: object, new: object) -> None:
-        before, after = getattr(old, "metadata", None), getattr(new, "metadata", None)
-        if before is None or after is None or before.generation != after.generation:
-            self._everything()
-
-    def _everything(self) -> None:
-        """Something that every node is judged by has changed."""
-        self._recount = True
-        self._add_all()
-
     async def _reconcile(self, key: Key) -> float | None:
         if self._sources.refresh_catalogue():
-            self._everything()
-        if self._recount:
-            self._recount = False
+            self._wakeups.everything()
+        if self._wakeups.recount:
+            self._wakeups.recount = False
             self._sources.count_all()
         what, name = key
         try:
@@ -436,25 +335,6 @@ class DecideController:
         pool = self._sources.pools.get(name) or pool
         restless = pool.status.slots or pool.status.storms or pool.status.breaker.state != "Closed" or waiting
         return TEND_AGAIN if restless or self._sources.tally.of(name).unknown else None
-
-
-def _course(repair: NodeRepair) -> tuple[object, ...]:
-    """What other members of a group look at."""
-    status, current = repair.status, repair.status.current
-    steps = [(name, step.state, step.approved_attempt, len(step.attempts)) for name, step in status.steps.items()]
-    faults = [(fault.type, fault.gone_since, fault.cleared_at) for fault in repair.spec.faults]
-    group = repair.spec.group.id, repair.spec.group.leader
-    return (
-        status.phase,
-        status.outcome,
-        status.needs,
-        current.step,
-        current.action,
-        current.attempt,
-        steps,
-        faults,
-        group,
-    )
 
 
 def _seconds(now: datetime, later: datetime | None) -> float:
