@@ -138,6 +138,8 @@ def _new_fault(work: Work) -> bool:
         fault = recorded.get(active.name)
         if fault is None or fault.cleared_at is not None or strength(active.type) == 0 or not _since_act(work, fault):
             continue
+        if _answered(work, fault):
+            continue
         plan = work.view.replan(active)
         if plan is None:
             continue
@@ -145,6 +147,12 @@ def _new_fault(work: Work) -> bool:
         take_over(work, plan, active.name, f"{active.name} turned up")
         return True
     return False
+
+
+def _answered(work: Work, fault: RepairFault) -> bool:
+    """The fault leads already, and its plan came to Validate without an act: another plan would do the same again."""
+    acts = work.repair.status.step(Step.REPAIR).attempts
+    return fault is work.repair.spec.faults[0] and all(a.plan_generation != work.plan.generation for a in acts)
 
 
 def _since_act(work: Work, fault: RepairFault) -> bool:
