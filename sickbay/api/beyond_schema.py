@@ -6,13 +6,13 @@ findings in condition Valid, so that an object applied past `sickbay check` is c
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from itertools import pairwise
 from typing import Any
 
 from sickbay.api.cel import CelError, Program
 from sickbay.api.duration import parse_duration
+from sickbay.api.pattern import REMEDY, Pattern, PatternError
 
 Finding = tuple[str, Any, str, str]
 """Path, value, message, remedy."""
@@ -71,9 +71,9 @@ def _policy(spec: dict[str, Any]) -> Iterator[Finding]:
 
 def _pattern(text: str, path: str) -> Iterator[Finding]:
     try:
-        re.compile(text)
-    except re.error as error:
-        yield path, text, f"not a regular expression: {error}", "correct it"
+        Pattern.compile(text)
+    except PatternError as error:
+        yield path, text, f"not a regular expression: {error}", REMEDY
 
 
 def _expression(text: str, variable: str, path: str) -> Iterator[Finding]:

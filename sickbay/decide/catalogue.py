@@ -6,7 +6,6 @@ never matches: a mistake in one entry must not make a node look sick, nor blind 
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -18,6 +17,7 @@ from sickbay.api.cel import CelError, Program
 from sickbay.api.duration import parse_duration
 from sickbay.api.fault_type import FaultType
 from sickbay.api.names import condition_type
+from sickbay.api.pattern import REMEDY, Pattern, PatternError
 
 REQUIRED = ("class", "severity", "scope", "match", "remedy", "clearsBy")
 
@@ -27,10 +27,10 @@ class ConditionTest:
     """`match.condition`, ready to run."""
 
     status: str
-    reason: re.Pattern[str] | None
+    reason: Pattern | None
 
     def holds(self, status: str, reason: str) -> bool:
-        return status == self.status and (self.reason is None or self.reason.search(reason) is not None)
+        return status == self.status and (self.reason is None or self.reason.found_in(reason))
 
 
 @dataclass(frozen=True)
@@ -59,7 +59,7 @@ def build(overrides: Iterable[Mapping[str, Any]] = ()) -> Catalogue:
         try:
             entry = _usable(name, merged[name])
             tests, programs = _matchers(name, entry)
-        except (ValueError, CelError, re.error, msgspec.ValidationError) as err:
+        except (ValueError, CelError, msgspec.ValidationError) as err:
             problems[name] = str(err)
             continue
         types[name] = entry
@@ -100,14 +100,20 @@ def _durations(entry: FaultType) -> Iterable[tuple[str, str | None]]:
 def _matchers(name: str, entry: FaultType) -> tuple[list[tuple[str, ConditionTest]], list[Program]]:
     tests: list[tuple[str, ConditionTest]] = []
     programs: list[Program] = []
-    for match in entry.spec.match or ():
+    for number, match in enumerate(entry.spec.match or ()):
         if match.condition is not None:
-            pattern = match.condition.reason
-            compiled = None if pattern in (None, "", "^.*$") else re.compile(pattern)
-            tests.append((match.condition.type, ConditionTest(match.condition.status or "True", compiled)))
+            reason = _reason(match.condition.reason, f"FaultType {name}: spec.match[{number}].condition.reason")
+            tests.append((match.condition.type, ConditionTest(match.condition.status or "True", reason)))
         elif match.cel is None:
             # Events, other objects and alerts: convert makes the condition of the type's name of them.
             tests.append((condition_type(name), ConditionTest("True", None)))
         if match.cel:
             programs.append(Program.compile(match.cel, ["node"]))
     return tests, programs
+
+
+def _reason(pattern: str | None, place: str) -> Pattern | None:
+    try:
+        return Pattern.compile(pattern) if pattern else None
+    except PatternError as error:
+        raise ValueError(f"{place}: {pattern!r} is not a regular expression: {error}; {REMEDY}") from None

@@ -7,7 +7,6 @@ a teardown's XID 45), convicts no node. One that can wait for the job's end does
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -22,6 +21,7 @@ from sickbay.api.actions import ACTIONS
 from sickbay.api.core import Node
 from sickbay.api.fault_type import FaultType
 from sickbay.api.patches import apply_merge
+from sickbay.api.pattern import Pattern, PatternError
 from sickbay.clock import parse_time
 
 BEFORE, AFTER = timedelta(minutes=10), timedelta(minutes=5)
@@ -49,7 +49,7 @@ class Sign:
 class _Test:
     fault: str
     status: str
-    reason: re.Pattern[str] | None
+    reason: Pattern | None
     decisive: bool
 
 
@@ -72,7 +72,7 @@ class Signs:
         found: dict[str, Sign] = {}
         for condition in node.conditions:
             for test in self._tests.get(condition.type, ()):
-                reason_fits = test.reason is None or test.reason.search(condition.reason) is not None
+                reason_fits = test.reason is None or test.reason.found_in(condition.reason)
                 if condition.status == test.status and reason_fits and test.fault not in found:
                     since = moment(condition.last_transition_time)
                     found[test.fault] = Sign(test.fault, since, test.decisive, condition.message or condition.reason)
@@ -94,11 +94,11 @@ def _tests(name: str, obj: Mapping[str, Any]) -> list[tuple[str, _Test]]:
         for match in fault.spec.match or ():
             if match.condition is not None:
                 pattern = match.condition.reason
-                reason = None if pattern in (None, "", "^.*$") else re.compile(pattern)
+                reason = Pattern.compile(pattern) if pattern else None
                 test = _Test(name, match.condition.status or "True", reason, _decisive(fault))
                 found.append((match.condition.type, test))
         return found
-    except (msgspec.ValidationError, re.error):
+    except (msgspec.ValidationError, PatternError):
         return []
 
 

@@ -199,6 +199,12 @@ BEYOND = [
         "spec.match[0].condition.reason",
         "not a regular expression",
     ),
+    (
+        "FaultType",
+        match({"condition": {"type": "A", "reason": "(?=look)ahead"}}),
+        "spec.match[0].condition.reason",
+        "not a regular expression: invalid perl operator: (?=",
+    ),
     ("FaultType", match({"cel": "nod.x"}), "spec.match[0].cel", "undeclared reference"),
     (
         "FaultType",

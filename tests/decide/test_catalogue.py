@@ -33,7 +33,15 @@ def test_a_type_that_is_not_complete_is_set_aside_with_the_field(key):
     [
         pytest.param({"match": [{"cel": "node.metadata.("}]}, "", id="an-expression-that-does-not-compile"),
         pytest.param(
-            {"match": [{"condition": {"type": "X", "status": "True", "reason": "("}}]}, "", id="a-pattern-that-is-none"
+            {"match": [{"condition": {"type": "X", "status": "True", "reason": "("}}]},
+            "FaultType test.broken: spec.match[0].condition.reason: '(' is not a regular expression: missing )",
+            id="a-pattern-that-is-none",
+        ),
+        pytest.param(
+            {"match": [{"cel": "true"}, {"condition": {"type": "X", "reason": r"(a)\1"}}]},
+            "spec.match[1].condition.reason: '(a)\\\\1' is not a regular expression: invalid escape sequence: \\1; "
+            "correct it; the syntax is that of RE2",
+            id="a-pattern-that-backtracks",
         ),
         pytest.param({"scope": "Domain"}, "domain", id="a-domain-without-its-label"),
         pytest.param({"remedy": [{"action": "RebootNode", "attempts": "many"}]}, "", id="a-count-that-is-none"),
