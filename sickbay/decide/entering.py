@@ -165,16 +165,22 @@ def _led_by_another(work: Work) -> bool:
 
 
 def _paused(work: Work) -> bool:
-    """A fault is no longer seen but not proven gone: neither act on it nor take it for recovered."""
-    missing = [] if group.others_sick(work) else faultstate.unproven(work.repair)
-    current = work.current
-    if not missing:
+    """A fault is no longer seen but not proven gone, or cannot be seen: neither act on it nor take it for recovered."""
+    alone, current = not group.others_sick(work), work.current
+    unseen = faultstate.out_of_sight(work) if alone else []
+    missing = faultstate.unproven(work.repair) if alone and not unseen else []
+    if not missing and not unseen:
         if current.waits_for == WaitsFor.CLEAR_PROOF:
             current.waits_for, current.deadline = "", None
         return False
-    since = max(work.moment(f.gone_since) for f in work.repair.spec.faults if f.gone_since)
-    deadline = since + CLEAR_PROOF_PATIENCE
-    message = f"{', '.join(missing)} is no longer seen, but nothing proves that it is gone"
+    if unseen:
+        going_on = current.waits_for == WaitsFor.CLEAR_PROOF and current.deadline
+        deadline = work.moment(current.deadline) if going_on else work.now + CLEAR_PROOF_PATIENCE
+        message = f"{', '.join(unseen)} reads Unknown: nobody can see whether it is still there"
+    else:
+        since = max(work.moment(f.gone_since) for f in work.repair.spec.faults if f.gone_since)
+        deadline = since + CLEAR_PROOF_PATIENCE
+        message = f"{', '.join(missing)} is no longer seen, but nothing proves that it is gone"
     if work.now >= deadline:
         gate.needs_people(work, Needs.CLEAR_PROOF_MISSING, message)
     else:

@@ -164,3 +164,16 @@ def unproven(repair: NodeRepair) -> list[str]:
     if not faults or any(f.gone_since is None and f.cleared_at is None for f in faults):
         return []
     return [f.type for f in faults if f.cleared_at is None]
+
+
+def out_of_sight(work: Work) -> list[str]:
+    """Faults whose detectors cannot see, when none of the others is there to be seen; empty otherwise.
+
+    What reads Unknown is neither fault nor recovery: no step may start for it, and no stronger act may follow.
+    """
+    present = {active.name for active in work.view.active}
+    left = [fault.type for fault in work.repair.spec.faults if fault.cleared_at is None]
+    if work.view.node is None or any(name in present for name in left):
+        return []
+    types = work.view.types
+    return [name for name in left if name in types and hidden(types[name], work.view.node)]

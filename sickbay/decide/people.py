@@ -73,7 +73,9 @@ def _fits_now(work: Work) -> bool:
 def _back_again(work: Work) -> bool:
     """The plan was paused because a fault was no longer seen, without proof. Now it is seen again."""
     repair = work.repair
-    if work.status.needs != Needs.CLEAR_PROOF_MISSING or faultstate.unproven(repair) or faultstate.all_clear(repair):
+    if work.status.needs != Needs.CLEAR_PROOF_MISSING or faultstate.all_clear(repair):
+        return False
+    if faultstate.unproven(repair) or faultstate.out_of_sight(work):
         return False
     work.status.needs = ""
     work.status.phase, work.current.waits_for, work.current.deadline = Phase.PENDING, "", None

@@ -291,6 +291,9 @@ def _not_well(work: Work, message: str) -> None:
             return gate.go_to(work, undone, f"the fault came back: {message}")
     if outcome in (Outcome.DENIED, Outcome.GAVE_UP):
         return gate.needs_people(work, Needs.VALIDATION_FAILED, message)
+    if unseen := faultstate.out_of_sight(work):
+        why = f"{message}; {', '.join(unseen)} reads Unknown, which is no reason for a stronger act"
+        return gate.needs_people(work, Needs.CLEAR_PROOF_MISSING, why)
     return _next_rung(work, Needs.VALIDATION_FAILED, message)
 
 
