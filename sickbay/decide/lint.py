@@ -15,7 +15,7 @@ from typing import Any
 import msgspec
 import yaml
 
-from sickbay.api import kinds
+from sickbay.api import kinds, yamldoc
 from sickbay.api.actions import ACTIONS
 from sickbay.api.repair_pool import RepairPool
 from sickbay.api.repair_rule import RepairRule, RuleEntry
@@ -71,10 +71,15 @@ def lint(files: Iterable[Path]) -> list[Finding]:
     for file in files:
         try:
             inside = read(str(file), file.read_text(encoding="utf-8"))
-        except (yaml.YAMLError, UnicodeDecodeError, ValueError) as error:
-            mark = getattr(error, "problem_mark", None)
-            said = getattr(error, "problem", None) or str(error)
-            found.append(Finding(str(file), mark.line + 1 if mark else 1, ERROR, "-", f"not readable as YAML: {said}"))
+        except OSError as error:
+            found.append(Finding(str(file), 1, ERROR, "-", f"cannot be read: {error.strerror}"))
+            continue
+        except UnicodeDecodeError:
+            found.append(Finding(str(file), 1, ERROR, "-", "not UTF-8 text; save it as UTF-8"))
+            continue
+        except yamldoc.BadYamlError as error:
+            message = f"{error.key}: {error.message}" if error.key else error.message
+            found.append(Finding(str(file), error.line, ERROR, "-", message))
             continue
         documents += inside
         if not inside:
@@ -105,17 +110,13 @@ def _said(problem: Problem) -> str:
 
 
 def read(file: str, text: str) -> list[Document]:
-    """The documents of a file, with line numbers."""
-    loader = yaml.SafeLoader(text)
+    """The documents of a file, with line numbers. Raises BadYamlError."""
     documents = []
-    try:
-        while loader.check_node():
-            node = loader.get_node()
-            body = loader.construct_document(node) if node is not None else None
-            if node is not None and isinstance(body, dict):
-                documents.append(Document(file, node.start_mark.line + 1, body, dict(_lines(node, ""))))
-    finally:
-        loader.dispose()
+    for node in yamldoc.compose(text):
+        lines = dict(_lines(node, ""))
+        body = yamldoc.construct(node)
+        if isinstance(body, dict):
+            documents.append(Document(file, yamldoc.line_of(node), body, lines))
     return documents
 
 

@@ -143,7 +143,7 @@ async def test_the_first_word_may_be_left_out(arguments: list[str]) -> None:
     [
         pytest.param(None, "no version that this program has (1.0.0)", id="an unknown version"),
         pytest.param("kind: Pod", "holds no FaultType", id="nothing of ours"),
-        pytest.param("a: [", "neither YAML nor JSON", id="not YAML"),
+        pytest.param("a: [", "f.yaml:1: not YAML", id="not YAML"),
         pytest.param("kind: FaultType\nmetadata: {name: x}\nspec: {class: 3}", "FaultType x", id="a wrong field"),
     ],
 )

@@ -352,7 +352,7 @@ async def test_the_command_prints_manifests_that_check_accepts_and_tells_the_res
 @pytest.mark.parametrize(
     ("text", "options", "code", "says"),
     [
-        pytest.param("a: [", [], 1, "neither JSON nor YAML", id="not YAML"),
+        pytest.param("a: [", [], 1, "f.yaml:1: not YAML", id="not YAML"),
         pytest.param("", [], 1, "is empty", id="empty"),
         pytest.param("{}", ["--step", "X=Pray"], 2, "write NAME=STEP with a step of", id="no step"),
         pytest.param("{}", ["--step", "X=Drain:RebootNode"], 2, "only Repair has an action", id="an action elsewhere"),

@@ -50,7 +50,7 @@ async def test_good_files_pass(tmp_path: Path) -> None:
         pytest.param(
             "- name: all\n", "- name: all\n    faults: {names: [gpu.xid.7900]}\n", 7, "never matches", id="a fault"
         ),
-        pytest.param("- step: Quarantine", "- step: Quarantine\n    bad: [", 8, "not readable as YAML", id="not YAML"),
+        pytest.param("- step: Quarantine", "- step: Quarantine\n    bad: [", 8, "not YAML", id="not YAML"),
     ],
 )
 async def test_what_is_wrong_is_named_with_its_line(
@@ -141,3 +141,42 @@ async def test_help_of_every_command_has_an_example() -> None:
     listed = (await command("--help")).out
     names = [line.split()[0] for line in listed.split("Commands:")[1].splitlines() if line.strip()]
     assert {"approve", "check", "explain", "queue", "stop", "test"} <= set(names)
+
+
+DEEP = "[" * 20_000
+BOMB = "\n".join(
+    ["a0: &a0 [x,x,x,x,x,x,x,x,x]"] + [f"a{n}: &a{n} [{','.join([f'*a{n - 1}'] * 9)}]" for n in range(1, 9)]
+)
+READERS = {"check": 1, "test": 2, "test --check": 2, "catalogue -f": 1, "catalogue diff built-in": 1, "import ack": 1}
+"""Commands that read people's YAML, with the exit code of a file that is wrong."""
+
+
+@pytest.mark.parametrize("reader", READERS)
+@pytest.mark.parametrize(
+    ("text", "line", "says"),
+    [
+        pytest.param(GOOD + "  mode: Observe\n  mode: Act\n", 20, "mode: is given twice (first in line 19)",
+                     id="key-twice"),
+        pytest.param(DEEP, 1, "nests deeper than 100 levels", id="deep"),
+        pytest.param("a: 1\nb: &b [*b]\n", 2, "*b stands inside what it names", id="endless"),
+        pytest.param(BOMB, 6, "stand for more than 100000 values", id="bomb"),
+    ],
+)  # fmt: skip
+async def test_yaml_that_would_mislead_or_crash_is_an_error_with_its_line(
+    tmp_path: Path, reader: str, text: str, line: int, says: str
+) -> None:
+    file = tmp_path / "bad.yaml"
+    file.write_text(text)
+    answer = await command(*reader.split(), str(file))
+    said = answer.out + answer.err
+    assert answer.code == READERS[reader], said
+    assert f"{file}:{line}: " in said
+    assert says in said
+    assert "Traceback" not in said
+
+
+async def test_json_that_nests_without_end_is_an_error(tmp_path: Path) -> None:
+    file = tmp_path / "bad.json"
+    file.write_text("[" * 200_000)
+    answer = await command("catalogue", "diff", "built-in", str(file))
+    assert (answer.code, "nests too deep" in answer.err) == (1, True)

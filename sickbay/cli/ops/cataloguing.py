@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -13,6 +12,7 @@ import yaml
 
 from sickbay.api.fault_type import FaultType
 from sickbay.cli.ops.cluster import output, print_json, print_table
+from sickbay.cli.ops.manifests import documents
 from sickbay.cli.ops.offline import catalogue_command
 from sickbay.decide import catalogue as catalogues
 from sickbay.decide import cataloguediff
@@ -87,12 +87,12 @@ def _read(word: str) -> Mapping[str, FaultType]:
     files = sorted(p for p in path.rglob("*") if p.suffix in (".yaml", ".yml", ".json")) if path.is_dir() else [path]
     if not files:
         raise click.ClickException(f"{word}: the directory holds no .yaml or .json file")
-    return _types([document for file in files for document in _documents(file)], word)
+    return _types([document for file in files for document in documents(file)], word)
 
 
-def _types(documents: list[Any], word: str) -> Mapping[str, FaultType]:
-    whole = [entry for document in documents if isinstance(document, list) for entry in document]
-    single = [d for d in documents if isinstance(d, dict) and d.get("kind") == "FaultType"]
+def _types(found: list[Any], word: str) -> Mapping[str, FaultType]:
+    whole = [entry for document in found if isinstance(document, list) for entry in document]
+    single = [d for d in found if isinstance(d, dict) and d.get("kind") == "FaultType"]
     if not whole and not single:
         raise click.ClickException(f"{word} holds no FaultType")
     try:
@@ -105,13 +105,3 @@ def _types(documents: list[Any], word: str) -> Mapping[str, FaultType]:
     for name, why in made.problems.items():
         click.echo(f"note: {name} is set aside: {why}", err=True)
     return made.types
-
-
-def _documents(file: Path) -> list[Any]:
-    try:
-        text = file.read_text(encoding="utf-8")
-        if file.suffix == ".json":
-            return [json.loads(text)]
-        return [document for document in yaml.safe_load_all(text) if document is not None]
-    except (OSError, ValueError, yaml.YAMLError) as error:
-        raise click.ClickException(f"{file} is neither YAML nor JSON: {error}") from None

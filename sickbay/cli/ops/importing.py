@@ -10,6 +10,7 @@ import yaml
 
 from sickbay.api.actions import ACTIONS
 from sickbay.api.words import Step
+from sickbay.cli.ops.manifests import documents
 from sickbay.decide import catalogue
 from sickbay.decide.imports.ack import Imported, RefusedError, Words, import_ack
 
@@ -60,9 +61,9 @@ def ack(files: tuple[Path, ...], incidents: dict[str, tuple[str, ...]], steps: d
 
     Example: sickbay import ack policy.json nodepool.json > ack.yaml
     """
-    documents = [(str(file), document) for file in files for document in _documents(file)]
+    given = [(str(file), document) for file in files for document in _documents(file)]
     try:
-        made = import_ack(documents, Words(incidents, steps), catalogue.build())
+        made = import_ack(given, Words(incidents, steps), catalogue.build())
     except RefusedError as error:
         raise click.ClickException(str(error)) from None
     _tell(made)
@@ -89,10 +90,7 @@ def _tell(made: Imported) -> None:
 
 def _documents(file: Path) -> list[Any]:
     """Every document of a file; JSON is YAML too."""
-    try:
-        found = [d for d in yaml.safe_load_all(file.read_text(encoding="utf-8")) if d is not None]
-    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
-        raise click.ClickException(f"{file} is neither JSON nor YAML: {error}") from None
+    found = documents(file)
     if not found:
         raise click.ClickException(f"{file} is empty; give an answer of ACK's API")
     return found

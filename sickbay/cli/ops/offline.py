@@ -6,9 +6,9 @@ from pathlib import Path
 from typing import Any
 
 import click
-import yaml
 
 from sickbay.cli.ops.cluster import output, print_json, print_table
+from sickbay.cli.ops.manifests import documents
 from sickbay.decide import catalogue as catalogues
 
 
@@ -22,7 +22,7 @@ def catalogue_command(fault: str | None, files: tuple[Path, ...], output: str) -
 
     Example: sickbay catalogue gpu.xid.79
     """
-    overrides = [d for file in files for d in _documents(file) if d.get("kind") == "FaultType"]
+    overrides = [d for file in files for d in documents(file) if isinstance(d, dict) and d.get("kind") == "FaultType"]
     found = catalogues.build(overrides)
     chosen = {n: t for n, t in found.types.items() if fault is None or n == fault}
     if fault is not None and not chosen:
@@ -39,13 +39,6 @@ def catalogue_command(fault: str | None, files: tuple[Path, ...], output: str) -
 
 def _ladder(fault: Any) -> str:
     return " > ".join(r.action for r in fault.spec.remedy or []) or "-"
-
-
-def _documents(file: Path) -> list[dict[str, Any]]:
-    try:
-        return [d for d in yaml.safe_load_all(file.read_text(encoding="utf-8")) if isinstance(d, dict)]
-    except (yaml.YAMLError, UnicodeDecodeError) as error:
-        raise click.ClickException(f"{file} is not YAML: {error}") from None
 
 
 @click.command()

@@ -14,6 +14,7 @@ from typing import Any, TypeVar
 
 import yaml
 
+from sickbay.api import yamldoc
 from sickbay.api.duration import parse_duration
 
 T = TypeVar("T")
@@ -55,12 +56,9 @@ class Seq(list[Any]):
 def load(file: str, text: str) -> list[Map]:
     """All documents of a file; empty ones are left out. Raises BadFileError."""
     try:
-        nodes = list(yaml.compose_all(text, Loader=yaml.SafeLoader))
-    except yaml.MarkedYAMLError as error:
-        line = error.problem_mark.line + 1 if error.problem_mark else 0
-        raise BadFileError(file, line, "", f"not YAML: {error.problem}") from None
-    except yaml.YAMLError as error:
-        raise BadFileError(file, 0, "", f"not YAML: {error}") from None
+        nodes = yamldoc.compose(text)
+    except yamldoc.BadYamlError as error:
+        raise BadFileError(file, error.line, error.key, error.message) from None
     tree = _Tree(file)
     documents = []
     for node in nodes:
@@ -101,10 +99,6 @@ class _Tree:
         mapping = Map(self._file, line)
         for key_node, value_node in node.value:
             key, key_line = key_node.value, key_node.start_mark.line + 1
-            if not isinstance(key_node, yaml.ScalarNode):
-                raise BadFileError(self._file, key_line, "", "a key must be plain text")
-            if key in mapping:
-                raise BadFileError(self._file, key_line, key, f"is given twice (first in line {mapping.lines[key]})")
             mapping[key] = self.value(value_node)
             mapping.lines[key] = key_line
         return mapping
