@@ -7,6 +7,7 @@ undone.
 
 from __future__ import annotations
 
+import difflib
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,17 +16,17 @@ from typing import Any
 import msgspec
 import yaml
 
-from sickbay.api import kinds, yamldoc
-from sickbay.api.actions import ACTIONS
+from sickbay.api import kinds, names, yamldoc
+from sickbay.api.hold import Hold
 from sickbay.api.repair_pool import RepairPool
-from sickbay.api.repair_rule import RepairRule, RuleEntry
+from sickbay.api.repair_rule import RepairRule
 from sickbay.api.validate import Problem, validate
-from sickbay.decide import catalogue, lintdomains, windows
-from sickbay.decide.actionable import wants_repair
+from sickbay.decide import catalogue, lintdomains, lintrules, windows
 from sickbay.decide.catalogue import Catalogue
 
 ERROR, WARNING = "error", "warning"
 OWN = {kind.kind: kind for kind in kinds.OWN}
+NO_OBJECT = "a manifest is a mapping with apiVersion and kind"
 
 
 @dataclass(frozen=True)
@@ -68,7 +69,7 @@ def lint(files: Iterable[Path]) -> list[Finding]:
     """All findings, by file and line."""
     documents: list[Document] = []
     found: list[Finding] = []
-    for file in files:
+    for file in dict.fromkeys(files):
         try:
             inside = read(str(file), file.read_text(encoding="utf-8"))
         except OSError as error:
@@ -81,25 +82,46 @@ def lint(files: Iterable[Path]) -> list[Finding]:
             message = f"{error.key}: {error.message}" if error.key else error.message
             found.append(Finding(str(file), error.line, ERROR, "-", message))
             continue
-        documents += inside
+        documents += [d for d in inside if isinstance(d, Document)]
+        found += [d for d in inside if isinstance(d, Finding)]
         if not inside:
-            found.append(
-                Finding(str(file), 1, ERROR, "-", "holds no object: a manifest is a mapping with apiVersion and kind")
-            )
+            found.append(Finding(str(file), 1, ERROR, "-", f"holds no object: {NO_OBJECT}"))
     ours = [d for d in documents if d.body.get("kind") in OWN]
-    found += [d.finding(WARNING, "kind", _not_ours(d)) for d in documents if d not in ours]
+    found += [_not_ours(d) for d in documents if d not in ours]
+    found += list(_twice(ours))
+    sound = []
     for document in ours:
         problems = validate(str(document.body["kind"]), document.body)
         found += [document.finding(ERROR, p.path, _said(p)) for p in problems]
-    sound = [d for d in ours if not any(f.file == d.file and f.object == d.name and f.severity == ERROR for f in found)]
+        sound += [] if problems else [document]
     found += list(_meaning(sound))
     return sorted(found, key=lambda f: (f.file, f.line, f.message))
 
 
-def _not_ours(document: Document) -> str:
-    if document.body.get("kind") == "Scenario":
-        return "a scenario: run it with sickbay test"
-    return "not a kind of Sickbay: not judged"
+def _not_ours(document: Document) -> Finding:
+    kind, version = document.body.get("kind"), document.body.get("apiVersion")
+    if not isinstance(kind, str) or not isinstance(version, str):
+        return document.finding(ERROR, "kind" if isinstance(version, str) else "apiVersion", f"required: {NO_OBJECT}")
+    if version.partition("/")[0] == names.GROUP:
+        near = difflib.get_close_matches(kind, OWN, n=1)
+        remedy = f"did you mean {near[0]}?" if near else f"use one of {', '.join(OWN)}"
+        return document.finding(ERROR, "kind", f"{kind!r} is not a kind of Sickbay; {remedy}")
+    if kind == "Scenario":
+        return document.finding(WARNING, "kind", "a scenario: run it with sickbay test")
+    return document.finding(WARNING, "kind", "not a kind of Sickbay: not judged")
+
+
+def _twice(documents: list[Document]) -> Iterator[Finding]:
+    """Objects that would overwrite each other when all of this is applied."""
+    first: dict[tuple[Any, ...], Document] = {}
+    for document in documents:
+        meta = document.body.get("metadata")
+        if not isinstance(meta, dict) or not isinstance(meta.get("name"), str):
+            continue
+        earlier = first.setdefault((document.body["kind"], str(meta.get("namespace")), meta["name"]), document)
+        if earlier is not document:
+            where = f"{earlier.file}:{earlier.at('metadata.name')}"
+            yield document.finding(ERROR, "metadata.name", f"is given twice (first in {where}); rename or remove one")
 
 
 def _said(problem: Problem) -> str:
@@ -109,14 +131,15 @@ def _said(problem: Problem) -> str:
     return f"{shown}{problem.message}{f'; {problem.remedy}' if problem.remedy else ''}"
 
 
-def read(file: str, text: str) -> list[Document]:
-    """The documents of a file, with line numbers. Raises BadYamlError."""
-    documents = []
+def read(file: str, text: str) -> list[Document | Finding]:
+    """The documents of a file, with line numbers; a finding for one that is no object. Raises BadYamlError."""
+    documents: list[Document | Finding] = []
     for node in yamldoc.compose(text):
-        lines = dict(_lines(node, ""))
-        body = yamldoc.construct(node)
+        line, body = yamldoc.line_of(node), yamldoc.construct(node)
         if isinstance(body, dict):
-            documents.append(Document(file, yamldoc.line_of(node), body, lines))
+            documents.append(Document(file, line, body, dict(_lines(node, ""))))
+        elif body is not None:
+            documents.append(Finding(file, line, ERROR, "-", f"is no object: {NO_OBJECT}"))
     return documents
 
 
@@ -141,9 +164,12 @@ def _meaning(documents: list[Document]) -> Iterator[Finding]:
         if kind == "FaultType":
             yield from _fault_type(document, known)
         elif kind == "RepairRule":
-            yield from _rule(document, msgspec.convert(document.body, RepairRule), known)
+            yield from _said_by(document, lintrules.rule(msgspec.convert(document.body, RepairRule), known))
         elif kind == "RepairPool":
             yield from _pool(document, msgspec.convert(document.body, RepairPool), rules, known)
+        elif kind == "Hold":
+            held = msgspec.convert(document.body, Hold).spec.faults
+            yield from _said_by(document, lintrules.unknown("spec.faults", held, known, "it holds nothing"))
 
 
 def _fault_type(document: Document, known: Catalogue) -> Iterator[Finding]:
@@ -151,48 +177,13 @@ def _fault_type(document: Document, known: Catalogue) -> Iterator[Finding]:
     if problem:
         yield document.finding(ERROR, "spec", problem)
     merged = known.types.get(document.body["metadata"]["name"])
-    for wrong, path, text in lintdomains.fault_type(merged) if merged is not None else ():
+    if merged is not None:
+        yield from _said_by(document, lintdomains.fault_type(merged))
+
+
+def _said_by(document: Document, said: Iterable[tuple[bool, str, str]]) -> Iterator[Finding]:
+    for wrong, path, text in said:
         yield document.finding(ERROR if wrong else WARNING, path, text)
-
-
-def _rule(document: Document, rule: RepairRule, known: Catalogue) -> Iterator[Finding]:
-    reached: set[str] = set()
-    for i, entry in enumerate(rule.spec.rules):
-        path = f"spec.rules[{i}]"
-        for name in entry.faults.names:
-            if name not in known.types:
-                text = f"{name} is no fault type of the catalogue or of these files: it never matches"
-                yield document.finding(WARNING, f"{path}.faults.names", text)
-        matching = {n for n, t in known.types.items() if _matches(entry, n, t) and wants_repair(t)}
-        fresh = matching - reached
-        if matching and not fresh:
-            yield document.finding(
-                WARNING, path, f"entry {entry.name} is never reached: earlier entries match all of it"
-            )
-        elif not matching and not entry.faults.names:
-            yield document.finding(WARNING, path, f"entry {entry.name} matches no fault type that asks for a repair")
-        yield from _irreversible(document, path, entry, fresh, known)
-        reached |= matching
-
-
-def _matches(entry: RuleEntry, name: str, fault: Any) -> bool:
-    spec = fault.spec
-    return bool(entry.faults.matches(name, spec.class_ or "", spec.severity or "", spec.labels or {}))
-
-
-def _irreversible(
-    document: Document, path: str, entry: RuleEntry, faults: set[str], known: Catalogue
-) -> Iterator[Finding]:
-    repair = entry.step("Repair")
-    if repair is None or repair.approval is not None:
-        return
-    risky = sorted(
-        {r.action for f in faults for r in known.types[f].spec.remedy or [] if ACTIONS[r.action].asks_first}
-        | ({repair.action} if repair.action and ACTIONS[repair.action].asks_first else set())
-    )
-    if risky:
-        text = f"{', '.join(risky)} cannot be undone and has no gate here: people are asked unless localDataDisposable"
-        yield document.finding(WARNING, f"{path}.procedure", text)
 
 
 def _pool(document: Document, pool: RepairPool, rules: dict[str, Document], known: Catalogue) -> Iterator[Finding]:
@@ -211,5 +202,7 @@ def _pool(document: Document, pool: RepairPool, rules: dict[str, Document], know
     if counts and int(spec.max_parallel_repairs) > int(spec.max_unavailable) > 0:
         text = f"{spec.max_parallel_repairs} can never bind: maxUnavailable is {spec.max_unavailable}"
         yield document.finding(WARNING, "spec.maxParallelRepairs", text)
-    for wrong, path, text in lintdomains.pool(pool, known):
-        yield document.finding(ERROR if wrong else WARNING, path, text)
+    for i, override in enumerate(spec.overrides):
+        path = f"spec.overrides[{i}].faults.names"
+        yield from _said_by(document, lintrules.unknown(path, override.faults.names, known, "it never matches"))
+    yield from _said_by(document, lintdomains.pool(pool, known))

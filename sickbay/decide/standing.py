@@ -17,8 +17,7 @@ from sickbay.api.fault_type import FaultType
 from sickbay.api.meta import Condition
 from sickbay.api.repair_rule import RepairRule, RuleEntry
 from sickbay.clock import rfc3339
-from sickbay.decide import polarity
-from sickbay.decide.actionable import wants_repair
+from sickbay.decide import entries, polarity
 
 Said = tuple[str, bool, str, str]
 """Type, whether it is True, reason, message."""
@@ -43,32 +42,29 @@ def of_type(obj: Mapping[str, Any], problem: str, too_many: str, failing: Mappin
 
 def of_rule(rule: RepairRule, types: Mapping[str, FaultType], prefix: Callable[[RepairRule], str]) -> list[Said]:
     """Of a RepairRule."""
-    problem = (
-        "" if prefix(rule) else f"approvalPrefix {rule.spec.approval_prefix!r} is not configured (--approval-prefix)"
-    )
+    if not prefix(rule):
+        prefix_name = rule.spec.approval_prefix
+        valid = _invalid("UnknownPrefix", f"approvalPrefix {prefix_name!r} is not configured (--approval-prefix)")
+    elif invalid := entries.invalid(rule, types):
+        valid = _invalid("InvalidEntry", ". ".join(f"entry {name}: {text}" for name, text in invalid.items()))
+    else:
+        valid = (names.VALID, True, "AsExpected", "")
     hidden = unreachable(rule.spec.rules, types)
     text = "never reached, since earlier entries match all of it: " + ", ".join(hidden) if hidden else ""
     return [
-        (names.VALID, not problem, "UnknownPrefix" if problem else "AsExpected", problem),
+        valid,
         (names.ENTRIES_REACHABLE, not hidden, "Unreachable" if hidden else "AsExpected", text),
     ]
 
 
-def unreachable(entries: Iterable[RuleEntry], types: Mapping[str, FaultType]) -> list[str]:
+def _invalid(reason: str, message: str) -> Said:
+    return names.VALID, False, reason, message
+
+
+def unreachable(rules: Iterable[RuleEntry], types: Mapping[str, FaultType]) -> list[str]:
     """Entries that no fault can reach because earlier ones match all that they match."""
-    reached: set[str] = set()
-    hidden = []
-    for entry in entries:
-        matching = {name for name, fault in types.items() if wants_repair(fault) and _matches(entry, name, fault)}
-        if matching and matching <= reached:
-            hidden.append(entry.name)
-        reached |= matching
-    return hidden
-
-
-def _matches(entry: RuleEntry, name: str, fault: FaultType) -> bool:
-    spec = fault.spec
-    return entry.faults.matches(name, spec.class_ or "", spec.severity or "", spec.labels or {})
+    reached = entries.reached(rules, types)
+    return [entry.name for entry, faults in reached if not faults and entries.matching(entry, types)]
 
 
 def status(obj: Mapping[str, Any], said: Iterable[Said], now: datetime) -> dict[str, Any] | None:

@@ -6,7 +6,9 @@ import json
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
 
+from sickbay.cli.main import cli
 from tests.cli.conftest import command
 
 GOOD = """\
@@ -50,9 +52,15 @@ async def test_good_files_pass(tmp_path: Path) -> None:
         pytest.param(
             "- name: all\n", "- name: all\n    faults: {names: [gpu.xid.7900]}\n", 7, "never matches", id="a fault"
         ),
+        pytest.param("rule: default", "overrides: [{faults: {names: [gpu.xid.7900]}, mode: Observe}]", 18,
+                     "gpu.xid.7900 is no fault type", id="an override of a fault that nobody knows"),
+        pytest.param("step: Drain", "step: Drain\n      onTimeout: Continue", 8, "dies with it in PowerCycle",
+                     id="pods that die with the act"),
+        pytest.param("step: Quarantine\n    - step: Drain", "{step: Quarantine, approval: {onTimeout: Skip}}", 8,
+                     "would go to PowerCycle", id="a reboot without quarantine"),
         pytest.param("- step: Quarantine", "- step: Quarantine\n    bad: [", 8, "not YAML", id="not YAML"),
     ],
-)
+)  # fmt: skip
 async def test_what_is_wrong_is_named_with_its_line(
     tmp_path: Path, replace: str, by: str, line: int, says: str
 ) -> None:
@@ -68,10 +76,19 @@ async def test_what_is_wrong_is_named_with_its_line(
     [
         pytest.param(GOOD, 0, "0 errors", id="good"),
         pytest.param(GOOD.replace("step: Drain", "step: Dreyn"), 1, "1 error,", id="an error"),
+        pytest.param(GOOD + "---\njust text\n", 1, "20: error: -: is no object", id="text among objects"),
+        pytest.param(GOOD + "---\nkind: Pod\n", 1, "apiVersion: required", id="no version"),
+        pytest.param(GOOD + "---\napiVersion: v1\n", 1, "kind: required", id="no kind"),
+        pytest.param(GOOD.replace("kind: RepairPool", "kind: RepairPol"), 1, "did you mean RepairPool?", id="misspelt"),
+        pytest.param(GOOD.replace("kind: RepairPool", "kind: Pod"), 1, "use one of", id="a kind that is not ours"),
+        pytest.param(GOOD + "---\napiVersion: v1\nkind: Pod\n", 0, "not judged", id="another group's kind"),
+        pytest.param(GOOD + "---" + GOOD.split("---")[1], 1, "RepairPool/train: metadata.name: is given twice",
+                     id="a pool twice"),
+        pytest.param(GOOD.replace("train}\nspec", "default}\nspec"), 0, "0 errors", id="one name, two kinds"),
         pytest.param("", 1, "holds no object", id="an empty file"),
-        pytest.param("- a\n", 1, "holds no object", id="a list"),
+        pytest.param("- a\n", 1, "is no object", id="a list"),
     ],
-)
+)  # fmt: skip
 async def test_the_exit_code_of_check_says_whether_something_is_wrong(
     tmp_path: Path, text: str, code: int, says: str
 ) -> None:
@@ -97,6 +114,14 @@ async def test_the_exit_code_of_test_tells_failed_from_bad(tmp_path: Path, expec
         f"spec: {{until: 10s, fleet: [{{pool: a, nodes: 1}}], expect: [{{at: 5s, that: '{expectation}'}}]}}\n"
     )
     assert (await command("test", str(file))).code == code
+
+
+async def test_a_file_given_twice_is_read_once_and_objects_in_two_files_overwrite_each_other(tmp_path: Path) -> None:
+    one, other = tmp_path / "one.yaml", tmp_path / "other.yaml"
+    one.write_text(GOOD)
+    other.write_text(GOOD)
+    assert (await command("check", str(one), str(one))).code == 0
+    assert f"is given twice (first in {one}:3)" in (await command("check", str(one), str(other))).out
 
 
 async def test_an_entry_that_no_fault_can_reach_is_named(tmp_path: Path) -> None:
@@ -162,17 +187,16 @@ READERS = {"check": 1, "test": 2, "test --check": 2, "catalogue -f": 1, "catalog
         pytest.param(BOMB, 6, "stand for more than 100000 values", id="bomb"),
     ],
 )  # fmt: skip
-async def test_yaml_that_would_mislead_or_crash_is_an_error_with_its_line(
+def test_yaml_that_would_mislead_or_crash_is_an_error_with_its_line(
     tmp_path: Path, reader: str, text: str, line: int, says: str
 ) -> None:
     file = tmp_path / "bad.yaml"
     file.write_text(text)
-    answer = await command(*reader.split(), str(file))
-    said = answer.out + answer.err
-    assert answer.code == READERS[reader], said
-    assert f"{file}:{line}: " in said
-    assert says in said
-    assert "Traceback" not in said
+    answer = CliRunner().invoke(cli, [*reader.split(), str(file)])
+    assert answer.exit_code == READERS[reader], answer.output
+    assert isinstance(answer.exception, SystemExit), "not one that would be a traceback"
+    assert f"{file}:{line}: " in answer.output
+    assert says in answer.output
 
 
 async def test_json_that_nests_without_end_is_an_error(tmp_path: Path) -> None:

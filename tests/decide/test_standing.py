@@ -142,6 +142,35 @@ def test_a_prefix_that_nobody_configured_makes_the_rule_invalid():
     assert (valid[1], "acme" in valid[3]) == (False, True)
 
 
+SKIP = {"timeout": "1m", "onTimeout": "Skip"}
+
+
+@pytest.mark.parametrize(
+    ("steps", "faults", "act"),
+    [
+        pytest.param(["Quarantine", {"step": "Repair", "action": "RebootNode"}], ["test.service"], "RebootNode",
+                     id="the rule's own act takes the node down"),
+        pytest.param(["Quarantine", "Repair"], ["test.reset"], "RebootNode", id="a later remedy of the fault does"),
+        pytest.param(["Quarantine", "Repair"], ["test.service"], "", id="a service is restarted"),
+        pytest.param(["Quarantine", {"step": "Repair", "action": "ResetGPU"}], ["test.reboot"], "", id="a device only"),
+        pytest.param(["Quarantine", "Unquarantine"], ["test.reboot"], "", id="nothing is done"),
+        pytest.param(["Quarantine", "Repair"], ["no.such"], "", id="no fault comes to it"),
+    ],
+)  # fmt: skip
+def test_an_entry_that_may_skip_quarantine_and_take_the_node_down_makes_its_rule_invalid(steps, faults, act):
+    held = {**entry("skips", names=faults), "procedure": procedure(*steps, Quarantine=SKIP)}
+    rule = msgspec.convert({"metadata": {"name": "r"}, "spec": {"rules": [held]}}, RepairRule)
+    (_, holds, reason, text), _ = standing.of_rule(rule, catalogue().types, lambda _: "prefix")
+    assert (holds, reason) == (not act, "InvalidEntry" if act else "AsExpected")
+    assert (f"entry skips: onTimeout Skip would go to {act}" in text) is bool(act)
+
+
+def test_escalating_or_draining_first_keeps_the_rule_valid():
+    escalates = {**entry("a", names=["test.reboot"]), "procedure": procedure(Quarantine={"timeout": "1m"})}
+    rule = msgspec.convert({"metadata": {"name": "r"}, "spec": {"rules": [escalates]}}, RepairRule)
+    assert standing.of_rule(rule, catalogue().types, lambda _: "prefix")[0][1]
+
+
 # --- pools
 
 
