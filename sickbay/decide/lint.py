@@ -21,7 +21,7 @@ from sickbay.api.hold import Hold
 from sickbay.api.repair_pool import RepairPool
 from sickbay.api.repair_rule import RepairRule
 from sickbay.api.validate import Problem, validate
-from sickbay.decide import catalogue, lintdomains, lintrules, windows
+from sickbay.decide import catalogue, lintdomains, lintpools, lintrules
 from sickbay.decide.catalogue import Catalogue
 
 ERROR, WARNING = "error", "warning"
@@ -190,18 +190,7 @@ def _pool(document: Document, pool: RepairPool, rules: dict[str, Document], know
     spec = pool.spec
     if spec.rule and spec.rule not in rules:
         yield document.finding(WARNING, "spec.rule", f"RepairRule {spec.rule} is not in these files: not checked")
-    for i, window in enumerate(spec.windows):
-        try:
-            windows.parse_cron(window.cron)
-            windows.zone(window.zone)
-        except ValueError as error:
-            yield document.finding(ERROR, f"spec.windows[{i}]", f"{error}; nothing would ever start")
-    if spec.max_unavailable in (0, "0%") and spec.rule:
-        yield document.finding(WARNING, "spec.maxUnavailable", "0: no node in service is ever taken out")
-    counts = isinstance(spec.max_unavailable, int) and isinstance(spec.max_parallel_repairs, int)
-    if counts and int(spec.max_parallel_repairs) > int(spec.max_unavailable) > 0:
-        text = f"{spec.max_parallel_repairs} can never bind: maxUnavailable is {spec.max_unavailable}"
-        yield document.finding(WARNING, "spec.maxParallelRepairs", text)
+    yield from _said_by(document, lintpools.pool(pool))
     for i, override in enumerate(spec.overrides):
         path = f"spec.overrides[{i}].faults.names"
         yield from _said_by(document, lintrules.unknown(path, override.faults.names, known, "it never matches"))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from sickbay.api.actions import ACTIONS
+from sickbay.api.duration import parse_duration
 from sickbay.api.repair_rule import RepairRule, RuleEntry
 from sickbay.api.words import DrainTimeout, Step
 from sickbay.decide import entries
@@ -26,6 +27,7 @@ def rule(found: RepairRule, known: Catalogue) -> Iterator[Said]:
             yield False, path, f"entry {entry.name} matches no fault type that asks for a repair"
         yield from _irreversible(path, entry, faults, known)
         yield from _left_behind(path, entry, faults, known)
+        yield from _endless(path, entry)
         invalid = entries.skips_into_act(entry, faults, known.types)
         if invalid:
             yield True, f"{path}.procedure", invalid
@@ -57,3 +59,12 @@ def _left_behind(path: str, entry: RuleEntry, faults: set[str], known: Catalogue
         text = "Drain goes on when its time is over (onTimeout Continue): what is left on the node dies with it in "
         remedy = "use Escalate or RollBack unless that is meant"
         yield False, f"{path}.procedure", f"{text}{', '.join(node_wide)}; {remedy}"
+
+
+def _endless(path: str, entry: RuleEntry) -> Iterator[Said]:
+    validate = entry.step(Step.VALIDATE)
+    if validate is None or validate.soak is None or validate.ceiling is None:
+        return
+    if parse_duration(validate.soak) > parse_duration(validate.ceiling):
+        text = f"soak {validate.soak} is above the ceiling {validate.ceiling}: no validation can pass; raise ceiling"
+        yield True, f"{path}.procedure", text
