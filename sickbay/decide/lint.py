@@ -21,7 +21,7 @@ from sickbay.api.hold import Hold
 from sickbay.api.repair_pool import RepairPool
 from sickbay.api.repair_rule import RepairRule
 from sickbay.api.validate import Problem, validate
-from sickbay.decide import catalogue, lintdomains, lintpools, lintrules
+from sickbay.decide import catalogue, lintdomains, lintfaults, lintpools, lintrules
 from sickbay.decide.catalogue import Catalogue
 
 ERROR, WARNING = "error", "warning"
@@ -179,6 +179,7 @@ def _fault_type(document: Document, known: Catalogue) -> Iterator[Finding]:
     merged = known.types.get(document.body["metadata"]["name"])
     if merged is not None:
         yield from _said_by(document, lintdomains.fault_type(merged))
+        yield from _said_by(document, lintfaults.matches(merged))
 
 
 def _said_by(document: Document, said: Iterable[tuple[bool, str, str]]) -> Iterator[Finding]:

@@ -83,6 +83,22 @@ def test_a_soak_that_no_ceiling_lets_end_is_an_error(tmp_path, given, says):
     assert all(words in message for words, message in zip(says, errors, strict=True))
 
 
+@pytest.mark.parametrize(
+    ("name", "match", "severity"),
+    [
+        pytest.param("my.fault", "[]", "warning", id="no match"),
+        pytest.param("gpu.xid.79", "[]", None, id="a built-in one switched off"),
+        pytest.param("my.fault", "[{event: {reason: A, count: 0}}]", "error", id="no event needed"),
+        pytest.param("my.fault", "[{event: {reason: A, count: 1}}]", None, id="one event"),
+    ],
+)
+def test_a_fault_that_nothing_is_recognised_as_is_named(tmp_path, name, match, severity):
+    rest = "{class: Node, severity: Error, scope: Node, remedy: [{action: RebootNode}], clearsBy: reboot"
+    text = f"{HEAD.format(kind='FaultType')[:-6].replace('name: x', f'name: {name}')}spec: {rest}, match: {match}}}\n"
+    said = [(word, message) for word, _, message in found(tmp_path, text)]
+    assert [word for word, _ in said] == ([severity] if severity else []), said
+
+
 def test_a_file_given_twice_is_read_once_and_objects_in_two_files_overwrite_each_other(tmp_path):
     one, other = tmp_path / "one.yaml", tmp_path / "other.yaml"
     for file in (one, other):
