@@ -89,10 +89,10 @@ def clear_ops(node: Node, prior: Prior | None, repair: NodeRepair) -> list[Op]:
     ours = mark is not None and mark.uid == repair.metadata.uid
     if mark is not None and not ours:
         return []  # another incident holds the node by now
-    question = _inquiry_ops(node, repair)
+    labels, annotations = _question(node, repair)
     if prior is None:
-        return question
-    annotations: dict[str, str | None] = dict.fromkeys((names.QUARANTINE, names.CHANGED_BY, names.ISOLATE))
+        return label_ops(node, labels) + annotation_ops(node, annotations)
+    annotations |= dict.fromkeys((names.QUARANTINE, names.CHANGED_BY, names.ISOLATE))
     for key in KEEP_AWAY:
         if node.annotations.get(key) == "true":
             annotations[key] = prior.annotations.get(key)
@@ -100,13 +100,13 @@ def clear_ops(node: Node, prior: Prior | None, repair: NodeRepair) -> list[Op]:
     ops = annotation_ops(node, annotations) + taint_ops(node, remove=[] if had_taint else [OUR_TAINT])
     if ours and node.unschedulable and not prior.unschedulable:
         ops += unschedulable_ops(node, False)
-    return ops + question
+    return ops + label_ops(node, labels)
 
 
-def _inquiry_ops(node: Node, repair: NodeRepair) -> list[Op]:
-    """A question of this repair that still stands goes with the marks, and so does the stamp of who answered it."""
+def _question(node: Node, repair: NodeRepair) -> tuple[dict[str, str | None], dict[str, str | None]]:
+    """Labels and annotations of a question that still stands; it goes with the marks, and so does the stamp of who
+    answered it. Each key is named once: a patch that removes a key twice is refused as a whole."""
     asked = read_inquiry(node)
     if asked is None or asked.uid != repair.metadata.uid:
-        return []
-    label = repair.spec.plan.form.key_of(asked.step)
-    return label_ops(node, {label: None}) + annotation_ops(node, {names.INQUIRY: None, names.CHANGED_BY: None})
+        return {}, {}
+    return {repair.spec.plan.form.key_of(asked.step): None}, {names.INQUIRY: None, names.CHANGED_BY: None}

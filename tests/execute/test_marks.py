@@ -218,6 +218,18 @@ def test_a_question_of_ours_that_still_stands_goes_with_the_marks_and_only_that(
     assert facts(cleared(held)) == facts(raw(labels={foreign: "approved"}))
 
 
+def test_an_answered_question_with_its_stamp_goes_with_the_marks_in_one_patch() -> None:
+    asked = names.approval_label(names.APPROVAL_PREFIXES["sickbay"], "Unquarantine")
+    inquiry = msgspec.json.encode({"uid": "r1", "step": "Unquarantine", "attempt": 1}).decode()
+    held = marked(raw(), "GPU")
+    held["metadata"].setdefault("labels", {})[asked] = "approved"
+    held["metadata"]["annotations"] |= {names.INQUIRY: inquiry, names.CHANGED_BY: '{"user":"ann"}'}
+    prior = read_mark(struct(held)).prior  # type: ignore[union-attr]
+    ops = clear_ops(struct(held), prior, repair("r1"))
+    assert len({op["path"] for op in ops}) == len(ops), "a key that is removed twice makes the server refuse all"
+    assert facts(applied(held, ops)) == facts(raw())
+
+
 def test_the_stamp_of_who_answered_goes_with_the_question_also_where_the_node_was_never_marked() -> None:
     asked = names.approval_label(names.APPROVAL_PREFIXES["sickbay"], "Unquarantine")
     inquiry = msgspec.json.encode({"uid": "r1", "step": "Unquarantine", "attempt": 1}).decode()

@@ -28,7 +28,7 @@ def quick_proof_of_a_clean_boot(monkeypatch: pytest.MonkeyPatch) -> None:
 async def test_a_kernel_line_goes_all_the_way_round(world: World) -> None:
     (sick,) = await world.nodes(1)
     await world.pool(pool={"provider": {"name": "agent"}})
-    await world.alice.apply(own("FaultType", FAULT, {"validation": {"soak": "1s", "ceiling": "60s"}}))
+    await world.alice.apply(own("FaultType", FAULT, {"validation": {"soak": "1s", "ceiling": "60s", "level": 0}}))
     host = world.run_agent(sick)
     await eventually(lambda: world.condition(sick, names.DETECTION_BLIND) == "False", 30, "the agent sees")
     before, boot = world.marks(sick), world.machines[sick].boot_id

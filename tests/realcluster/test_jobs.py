@@ -53,7 +53,7 @@ async def gang(job_kinds: None, world: World) -> AsyncIterator[Start]:
     yield start
     for each in made:
         await each.remove()
-    refused = [e for e in world.asked() if e.ours and e.code == 403]
+    refused = [e for e in world.requests() if e.ours and e.code == 403]
     assert not refused, "a right is missing, or somebody tried what is not his"
 
 

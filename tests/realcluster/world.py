@@ -80,7 +80,7 @@ class World(View):
         await self.admin.aclose()
         problems = [problem for process in self._processes for problem in process.problems]
         assert not problems, problems
-        wrong = [e for e in self.asked() if e.ours and e.user != _user(e.agent)]
+        wrong = [e for e in self.requests() if e.ours and e.user != _user(e.agent)]
         assert not wrong, wrong
 
     async def _remove_what_is_ours(self) -> None:
@@ -264,13 +264,13 @@ class World(View):
 
     # --- what was done
 
-    def asked(self) -> list[Entry]:
+    def requests(self) -> list[Entry]:
         """All that was recorded since this world began: everybody's writes, and each request of ours."""
         return self.plane.audit_log()[self._audited :]
 
     def written(self) -> list[Entry]:
         """What anybody wrote to nodes, pods, Leases and our kinds since this world began."""
-        return [entry for entry in self.asked() if entry.write]
+        return [entry for entry in self.requests() if entry.write]
 
     def touched(self, node: str) -> list[Entry]:
         """Writes of our controllers to a Node that the server carried out."""
