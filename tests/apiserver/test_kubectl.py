@@ -80,7 +80,7 @@ class Kubectl:
 async def kubectl(store: Store, control_plane_binaries: Path, tmp_path: Path) -> AsyncIterator[Kubectl]:
     for manifest in manifests():
         store.create("customresourcedefinitions.apiextensions.k8s.io", manifest)
-    async with await serve(ApiServer(store, anonymous=ADMIN)) as server:
+    async with await serve(ApiServer(store, anonymous=ADMIN), housekeeping=False) as server:
         write_kubeconfig(tmp_path / "config", server.url)
         yield Kubectl(control_plane_binaries / "kubectl", tmp_path, store)
 
@@ -336,7 +336,7 @@ async def test_rights_are_asked_for_and_kept(
     add_node(store, "n1")
     certificate = Certificate(*self_signed(tmp_path))
     app = ApiServer(store, {"t": Caller("dev")}, authorizer=Rbac(store))
-    async with await serve(app, certificate=certificate) as server:
+    async with await serve(app, certificate=certificate, housekeeping=False) as server:
         write_kubeconfig(tmp_path / "config", server.url, token="t", ca=certificate.certificate.read_bytes())
         kubectl = Kubectl(control_plane_binaries / "kubectl", tmp_path, store)
         assert "n1" in await kubectl("get nodes")

@@ -246,7 +246,11 @@ async def check(jo: Reader, said: dict[str, str]) -> None:
     await eventually(drains, 40, "the drain goes on")
     node = await jo.get(NODE)
     assert node["spec"]["unschedulable"] is True
-    assert LABEL not in node["metadata"]["labels"], "the question is taken off once it is answered"
+
+    async def taken_off() -> bool:
+        return LABEL not in (await jo.get(NODE))["metadata"]["labels"]
+
+    await eventually(taken_off, 40, "the question is taken off after the step")
 
 
 async def test_as_a_plug_in_of_kubectl_every_command_works_the_same(
