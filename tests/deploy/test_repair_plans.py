@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
 
 from tests.deploy.world import MERGE, Call, read, send
 from tests.support.controlplane import ControlPlane
+from tests.support.eventually import eventually
+from tests.support.install import DEPLOY, apply_file
 
 pytestmark = pytest.mark.controlplane
 
@@ -22,7 +24,6 @@ SAYS = "written by Sickbay's controller"
 REFUSED = {
     "dropping a gate": Call("admin", ONE, {"spec": {"plan": {"steps": FREE}}}, content=MERGE, says=SAYS),
     "another plan": Call("admin", ONE, {"spec": {"plan": {"generation": 2}}}, content=MERGE, says=SAYS),
-    "another node": Call("admin", ONE, {"spec": {"node": {"name": "node-2"}}}, content=MERGE, says=SAYS),
     "an annotation along with a plan": Call(
         "admin",
         ONE,
@@ -50,8 +51,11 @@ ALLOWED = {
 }
 
 
-def prepare(plane: ControlPlane) -> None:
+async def prepare(plane: ControlPlane) -> None:
+    apply_file(plane, DEPLOY / "crds" / "sickbay.dev_noderepairs.yaml")
+    plane.kubectl("wait", "--for=condition=Established", "crd/noderepairs.sickbay.dev", "--timeout=30s")
     admin = plane.admin()
+    await eventually(lambda: admin.get(REPAIRS).status_code == 200, 30, "NodeRepairs are served")
     admin.request("DELETE", ONE)
     spec: dict[str, Any] = {"origin": "Fault", "node": {"name": "node-1", "uid": "u"}, "plan": {"steps": GATED}}
     answer = admin.post(REPAIRS, json={
@@ -62,15 +66,15 @@ def prepare(plane: ControlPlane) -> None:
 
 
 @pytest.fixture
-def repair_under_policy(guarded: ControlPlane) -> Iterator[ControlPlane]:
-    prepare(guarded)
+async def repair_under_policy(guarded: ControlPlane) -> AsyncIterator[ControlPlane]:
+    await prepare(guarded)
     yield guarded
     guarded.admin().request("DELETE", ONE)
 
 
 @pytest.fixture
-def repair_without(unguarded: ControlPlane) -> Iterator[ControlPlane]:
-    prepare(unguarded)
+async def repair_without(unguarded: ControlPlane) -> AsyncIterator[ControlPlane]:
+    await prepare(unguarded)
     yield unguarded
     unguarded.admin().request("DELETE", ONE)
 
