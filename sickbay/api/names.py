@@ -145,6 +145,16 @@ _CONDITION_EXCEPTIONS = {
     "service.containerd": "ContainerRuntimeUnavailable",
     "gpu.driver.version-mismatch": "DriverVersionMismatch",
 }
+METRICS = (
+    "sickbay_nodes_quarantined",
+    "sickbay_repairs_total",
+    "sickbay_repair_step_seconds",
+    "sickbay_breaker_open",
+    "sickbay_watch_gaps_total",
+    "sickbay_relandings_total",
+)
+"""The metrics of the contract (api.md): a question for them has an answer whatever components run."""
+
 _CODE = re.compile(r"S?XID\d+")
 _XID = re.compile(r"gpu\.xid\.(\d+)")
 

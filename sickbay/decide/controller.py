@@ -105,7 +105,7 @@ class DecideController:
         self._posted = Posted(client, clock, self._sources, self._recorder, self._prefixes, self._elector.check)
         self._views = Views(self._sources, self._reservations, tuple(self._options.automation))
         self._queue: WorkQueue[Key] = WorkQueue(clock, randomness, name="decide", metrics=client.metrics)
-        self._metrics = DecideMetrics(registry or CollectorRegistry(), self._sources)
+        self._metrics = DecideMetrics(registry or CollectorRegistry(), self._sources, self._elector.is_leader)
         self._look = {
             "node": self._node,
             "repair": self._repair,

@@ -1,11 +1,19 @@
-"""Metrics of decide. Gauges are computed from the objects as they are, so no restart can make them lie."""
+"""Metrics of decide. Gauges are computed from the objects as they are, so no restart can make them lie.
+
+They are told by the replica that leads, and by it alone, so that a sum over replicas counts nothing twice.
+"""
 
 from __future__ import annotations
 
-from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
+from collections.abc import Callable, Iterator
+
+from prometheus_client import CollectorRegistry, Counter, Histogram
+from prometheus_client.core import GaugeMetricFamily
+from prometheus_client.registry import Collector
 
 from sickbay.api import names
 from sickbay.api.node_repair import NodeRepair
+from sickbay.api.words import BreakerState
 from sickbay.clock import parse_time
 from sickbay.decide.sources import Sources
 
@@ -13,15 +21,34 @@ STEP_SECONDS = (1, 5, 15, 60, 180, 600, 1800, 3600, 6 * 3600, 24 * 3600)
 """Upper bounds of the histogram: from a cordon (a second) to an approval overnight."""
 
 
-class DecideMetrics:
-    def __init__(self, registry: CollectorRegistry, sources: Sources) -> None:
+class DecideMetrics(Collector):
+    """Counters of what decide has brought to an end, and gauges of what is."""
+
+    def __init__(self, registry: CollectorRegistry, sources: Sources, leads: Callable[[], bool]) -> None:
+        self._sources, self._leads = sources, leads
         self._repairs = Counter("sickbay_repairs", "Ended repairs by outcome", ["outcome"], registry=registry)
         self._steps = Histogram(
             "sickbay_repair_step_seconds", "Time from a step's start to its end", ["step"],
             buckets=STEP_SECONDS, registry=registry,
         )  # fmt: skip
-        quarantined = Gauge("sickbay_nodes_quarantined", "Nodes that carry our quarantine mark", registry=registry)
-        quarantined.set_function(lambda: sum(names.QUARANTINE in n.annotations for n in sources.nodes.all()))
+        registry.register(self)
+
+    def describe(self) -> Iterator[GaugeMetricFamily]:
+        return iter(())
+
+    def collect(self) -> Iterator[GaugeMetricFamily]:
+        quarantined = GaugeMetricFamily("sickbay_nodes_quarantined", "Nodes that carry our quarantine mark", labels=[])
+        breakers = GaugeMetricFamily(
+            "sickbay_breaker_open",
+            "1 while the breaker of the pool is Open; half open and closed are 0",
+            labels=["pool"],
+        )
+        if self._leads():
+            quarantined.add_metric([], sum(names.QUARANTINE in n.annotations for n in self._sources.nodes.all()))
+            for pool in self._sources.pools.all():
+                breakers.add_metric([pool.metadata.name], float(pool.status.breaker.state == BreakerState.OPEN))
+        yield quarantined
+        yield breakers
 
     def transition(self, before: NodeRepair, after: NodeRepair) -> None:
         """Count what a look has brought to an end."""

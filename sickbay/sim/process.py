@@ -81,6 +81,8 @@ class Process:
         self._running: Running | None = None
         self._restart: asyncio.TimerHandle | None = None
         self.starts = 0
+        self.registry: CollectorRegistry | None = None
+        """The metrics of the last run: what a process tells of, also while it is down."""
 
     @property
     def name(self) -> str:
@@ -111,7 +113,7 @@ class Process:
             headers={"authorization": f"Bearer {self._token}"},
             timeout=None,
         )
-        registry = CollectorRegistry()
+        registry = self.registry = CollectorRegistry()
         client = Client(http, f"sickbay-{self.component}", clock, KubeMetrics(registry))
         randomness = self._randomness.fork()
         calls = Calls(life, self._doom, self.crash)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from sickbay.api import names
 from sickbay.providers.agent.host import Host
 from sickbay.providers.agent_tasks import AgentTasks
 from sickbay.providers.base import Provider
@@ -21,6 +22,9 @@ from sickbay.sim.process import Process, Running, Surroundings
 
 if TYPE_CHECKING:
     from sickbay.sim.world import World
+
+SUFFIXES = {"counter": ("_total",), "histogram": ("_bucket", "_count", "_sum")}
+"""Of the series of a metric, by its type; others have none."""
 
 
 class Staff:
@@ -97,15 +101,27 @@ class Staff:
         return [self._agents[node] for node in nodes or self._agents]
 
     def metric(self, name: str, labels: dict[str, str]) -> float:
-        """The sum of the series of that name which carry all these labels, over all running processes."""
-        total = 0.0
+        """The sum of the series of that name which carry all these labels, over all running processes.
+
+        0 where there is none yet: a counter has no series before it counts, and what is down tells nothing. Raises
+        LookupError for a name that no process of this run has ever had.
+        """
+        total, known = 0.0, name in names.METRICS
         for process in self.everybody():
-            if process.running is None:
+            if process.registry is None:
                 continue
-            for family in process.running.registry.collect():
-                for sample in family.samples:
-                    if sample.name == name and labels.items() <= sample.labels.items():
-                        total += sample.value
+            for family in process.registry.collect():
+                if not name.startswith(family.name):
+                    continue
+                if family.type == "histogram" and name == family.name:
+                    raise LookupError(f"{name} is a histogram: ask for {name}_count, {name}_sum or {name}_bucket")
+                known = known or name in (family.name + suffix for suffix in SUFFIXES.get(family.type, ("",)))
+                if process.running is not None:
+                    total += sum(
+                        s.value for s in family.samples if s.name == name and labels.items() <= s.labels.items()
+                    )
+        if not known:
+            raise LookupError(f"no component of this run has a metric {name}")
         return total
 
     def everybody(self) -> list[Process]:
