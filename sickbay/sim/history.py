@@ -92,11 +92,13 @@ class History:
         self._journal.writes.append(Written(write.verb, by, at, name, write.subresource, uid))
         if write.resource != "pods" or write.verb not in ("evict", "delete"):
             return
-        meta, spec = obj["metadata"], obj.get("spec") or {}
+        meta, node = obj["metadata"], (obj.get("spec") or {}).get("nodeName", "")
+        machine = self.node_at(node, at) or {"metadata": {}}
         self._journal.act(
             "Evict" if write.verb == "evict" else "DeletePod",
-            spec.get("nodeName", ""),
+            node,
             at=at,
+            node_uid=machine["metadata"].get("uid", ""),
             target=f"{write.namespace}/{write.name}",
             grace=meta.get("deletionGracePeriodSeconds"),
             pod_uid=uid,

@@ -97,3 +97,38 @@ def test_a_file_that_cannot_be_read_is_bad_usage(tmp_path):
     done = call("--scenario", str(tmp_path / "none.yaml"))
     assert done.exit_code == 2
     assert "none.yaml" in done.output
+
+
+UNAPPROVED = """\
+apiVersion: test.sickbay.dev/v1alpha1
+kind: Scenario
+metadata: {name: unapproved}
+spec:
+  until: 5m
+  components: [decide, execute]
+  fleet: [{pool: train, nodes: 2}]
+  objects:
+  - apiVersion: sickbay.dev/v1alpha1
+    kind: RepairRule
+    metadata: {name: automatic}
+    spec:
+      rules:
+      - name: all
+        procedure:
+        - {step: Quarantine, approval: {by: People}}
+        - {step: Repair}
+        - {step: Unquarantine}
+  timeline:
+  - {at: 10s, do: condition, node: train-0, type: NvidiaXID79Error, status: "True"}
+  expect:
+  - {never: true, that: "cordoned('train-0')"}
+"""
+
+
+@pytest.mark.slow
+def test_what_people_approve_after_the_end_is_held_against_no_scenario(tmp_path):
+    file = tmp_path / "own.yaml"
+    file.write_text(UNAPPROVED, encoding="utf-8")
+    done = call("--seeds", "1", "--scenario", str(file), "-o", "json")
+    assert done.exit_code == 0, done.output
+    assert json.loads(done.stdout)[0]["acts"] > 0, "the approval after the end led to a repair"

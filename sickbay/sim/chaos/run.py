@@ -104,11 +104,18 @@ class _Run:
         self._clockwork.arm()
         world.start_components(tuple(c for c in scenario.components if c in available()), scenario.replicas)
         await world.clock.sleep(self._drawing.storm)
+        self._judge_own()
         end_weather(world, self._bystanders)
         heals = self._dice.chance(0.6)
         await self._settle(heals)
         self._finish(heals)
         await world.stop()
+
+    def _judge_own(self) -> None:
+        """A user's `never` is about the run the user wrote: what people do in our tail, approving, is no part of it."""
+        if self._drawing.file:
+            for case in self._cases:
+                case.judge_moment(last=True)
 
     def _set_up(self) -> None:
         world, scenario = self._world, self._drawing.scenario
