@@ -12,7 +12,7 @@ import msgspec
 
 from sickbay.api import names
 from sickbay.api.core import Node
-from sickbay.api.node_repair import Prior
+from sickbay.api.node_repair import ApprovalForm, Prior
 
 
 class QuarantineMark(msgspec.Struct, kw_only=True, rename={"node_uid": "nodeUID"}):
@@ -70,6 +70,22 @@ def marked_by(node: Node, uid: str) -> bool:
 
 def read_inquiry(node: Node) -> Inquiry | None:
     return _read(node, names.INQUIRY, Inquiry)
+
+
+Changes = dict[str, str | None]
+"""Values to give to labels or annotations; None removes."""
+
+
+def question_taken_off(node: Node, uid: str, form: ApprovalForm) -> tuple[Changes, Changes]:
+    """Labels and annotations that take the question of the NodeRepair with this UID off the node; empty where none of
+    its questions stands. The stamp of who answered goes with it.
+
+    Whoever takes off more in the same patch adds to these: a patch that removes a key twice is refused as a whole.
+    """
+    asked = read_inquiry(node)
+    if asked is None or asked.uid != uid:
+        return {}, {}
+    return {form.key_of(asked.step): None}, {names.INQUIRY: None, names.CHANGED_BY: None}
 
 
 def _read(node: Node, key: str, kind: type[T]) -> T | None:

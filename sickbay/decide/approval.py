@@ -16,7 +16,7 @@ import msgspec
 from sickbay.api import names
 from sickbay.api.core import Node
 from sickbay.api.node_repair import ApprovalForm
-from sickbay.api.nodemarks import Inquiry, read_inquiry
+from sickbay.api.nodemarks import Inquiry, question_taken_off, read_inquiry
 from sickbay.kube.nodes import annotation_ops, label_ops
 
 
@@ -79,9 +79,5 @@ def ask_ops(node: Node, inquiry: Inquiry, form: Form) -> list[dict[str, Any]]:
 
 def withdraw_ops(node: Node, repair_uid: str, form: Form) -> list[dict[str, Any]]:
     """Take back our question, if it is ours and stands: its label, its annotation, and the stamp of who answered it."""
-    standing = read_inquiry(node)
-    if standing is None or standing.uid != repair_uid:
-        return []
-    label = _form(form).key_of(standing.step)
-    ops = label_ops(node, {label: None}) if label in node.labels else []
-    return ops + annotation_ops(node, {names.INQUIRY: None, names.CHANGED_BY: None})
+    labels, annotations = question_taken_off(node, repair_uid, _form(form))
+    return label_ops(node, labels) + annotation_ops(node, annotations)

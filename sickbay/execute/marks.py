@@ -11,7 +11,7 @@ import msgspec
 from sickbay.api import markers, names
 from sickbay.api.core import Node, Taint
 from sickbay.api.node_repair import NodeRepair, Prior, PriorCondition, RepairTaint
-from sickbay.api.nodemarks import QuarantineMark, read_inquiry, read_mark
+from sickbay.api.nodemarks import QuarantineMark, question_taken_off, read_mark
 from sickbay.api.words import Step
 from sickbay.kube.nodes import Op, annotation_ops, label_ops, taint_ops, unschedulable_ops
 
@@ -89,7 +89,7 @@ def clear_ops(node: Node, prior: Prior | None, repair: NodeRepair) -> list[Op]:
     ours = mark is not None and mark.uid == repair.metadata.uid
     if mark is not None and not ours:
         return []  # another incident holds the node by now
-    labels, annotations = _question(node, repair)
+    labels, annotations = question_taken_off(node, repair.metadata.uid, repair.spec.plan.form)
     if prior is None:
         return label_ops(node, labels) + annotation_ops(node, annotations)
     annotations |= dict.fromkeys((names.QUARANTINE, names.CHANGED_BY, names.ISOLATE))
@@ -101,12 +101,3 @@ def clear_ops(node: Node, prior: Prior | None, repair: NodeRepair) -> list[Op]:
     if ours and node.unschedulable and not prior.unschedulable:
         ops += unschedulable_ops(node, False)
     return ops + label_ops(node, labels)
-
-
-def _question(node: Node, repair: NodeRepair) -> tuple[dict[str, str | None], dict[str, str | None]]:
-    """Labels and annotations of a question that still stands; it goes with the marks, and so does the stamp of who
-    answered it. Each key is named once: a patch that removes a key twice is refused as a whole."""
-    asked = read_inquiry(node)
-    if asked is None or asked.uid != repair.metadata.uid:
-        return {}, {}
-    return {repair.spec.plan.form.key_of(asked.step): None}, {names.INQUIRY: None, names.CHANGED_BY: None}
