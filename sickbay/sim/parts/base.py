@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import heapq
+from abc import ABC, abstractmethod
 from collections.abc import Iterable
 
 from sickbay.apiserver.writes import Write
@@ -16,7 +17,7 @@ RETRY_SECONDS = 1.0
 _LEAST = 1e-6
 
 
-class Part:
+class Part(ABC):
     """One controller. Subclasses give `name`, `touched` and `step`."""
 
     name = ""
@@ -33,13 +34,13 @@ class Part:
         self._woken = asyncio.Event()
         stage.store.after_write(self._on_write)
 
+    @abstractmethod
     def touched(self, write: Write) -> Iterable[str]:
         """The keys that a write makes worth another look."""
-        raise NotImplementedError
 
+    @abstractmethod
     def step(self, key: str) -> float | None:
         """Bring one key in order. Returns the seconds after which to look again in any case; None = when woken."""
-        raise NotImplementedError
 
     def wake(self, key: str) -> None:
         self._ready[key] = None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Iterable
 
 from sickbay.apiserver.errors import Obj
@@ -57,8 +58,9 @@ class _PodsOwner(Part):
             self.hand.merge(self.resource, name, {"status": status}, namespace, "status")
         return None
 
+    @abstractmethod
     def fill(self, owner: Obj, pods: list[Obj]) -> None:
-        raise NotImplementedError
+        """Bring the pods to the number and the template that the owner asks for."""
 
     def delete(self, pod: Obj) -> None:
         meta = pod["metadata"]
