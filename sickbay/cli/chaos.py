@@ -17,10 +17,10 @@ import click
 from sickbay.sim.chaos import report
 from sickbay.sim.chaos.plan import Drawing, draw, under_weather
 from sickbay.sim.chaos.run import Result, run
+from sickbay.sim.scenario.command import BAD_FILE, conclude, read_file
 from sickbay.sim.scenario.document import BadFileError
-from sickbay.sim.scenario.spec import Scenario, read
+from sickbay.sim.scenario.spec import Scenario
 
-FAILED, BAD_FILE = 1, 2
 _SEEDS = re.compile(r"(\d{1,12})(?:-(\d{1,12}))?")
 MOST = 1_000_000
 """Seeds of one call."""
@@ -76,7 +76,7 @@ def chaos(
     Example: sickbay chaos --seeds 1-300 --junit chaos.xml
     """
     try:
-        scenario = _read(file) if file is not None else None
+        scenario = read_file(file)[0] if file is not None else None
     except BadFileError as error:
         click.echo(str(error), err=True)
         context.exit(BAD_FILE)
@@ -88,11 +88,8 @@ def chaos(
         if output == "text":
             for line in report.lines(result):
                 click.echo(line)
-    if junit is not None:
-        _write(junit, report.as_junit(results))
-    click.echo(report.as_json(results) if output == "json" else report.summary(results))
-    if not all(result.ok for result in results):
-        context.exit(FAILED)
+    summary = report.as_json(results) if output == "json" else report.summary(results)
+    conclude(context, summary, all(result.ok for result in results), junit, lambda: report.as_junit(results))
 
 
 def _run(seeds: range, scenario: Scenario | None, jobs: int) -> Iterator[tuple[str, Result]]:
@@ -106,22 +103,6 @@ def _run(seeds: range, scenario: Scenario | None, jobs: int) -> Iterator[tuple[s
 
 def _one(file: str, seed: int) -> tuple[str, Result]:
     """One seed, in whatever process this is: its story and what came of it."""
-    drawing: Drawing = under_weather(_read(Path(file)), seed) if file else draw(seed)
+    drawing: Drawing = under_weather(read_file(Path(file))[0], seed) if file else draw(seed)
     result = run(drawing)
     return report.story(drawing, result), result
-
-
-def _read(file: Path) -> Scenario:
-    try:
-        text = file.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8 text"
-        raise BadFileError(str(file), 0, "", f"cannot be read: {reason}") from None
-    return read(str(file), text)[0]
-
-
-def _write(file: Path, text: str) -> None:
-    try:
-        file.write_text(text, encoding="utf-8")
-    except OSError as error:
-        raise click.FileError(str(file), hint=error.strerror or "cannot be written") from None

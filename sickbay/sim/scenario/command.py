@@ -5,6 +5,7 @@ Exit status: 0 all is as expected, 1 something is not, 2 a file is wrong.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 import click
@@ -39,7 +40,7 @@ def test_command(
     Example: sickbay test rules/tests --junit results.xml
     """
     try:
-        scenarios = [scenario for file in _expand(files) for scenario in _read(file) if only in scenario.name]
+        scenarios = [scenario for file in _expand(files) for scenario in read_file(file) if only in scenario.name]
         if not scenarios:
             raise BadFileError(", ".join(map(str, files)), 0, "", f"holds no run named like {only!r}")
         if check:
@@ -49,11 +50,8 @@ def test_command(
     except BadFileError as error:
         click.echo(str(error), err=True)
         context.exit(BAD_FILE)
-    if junit is not None:
-        _write(junit, report.as_junit(results))
-    click.echo(report.as_json(results) if output == "json" else report.summary(results))
-    if not all(result.ok for result in results):
-        context.exit(FAILED)
+    summary = report.as_json(results) if output == "json" else report.summary(results)
+    conclude(context, summary, all(result.ok for result in results), junit, lambda: report.as_junit(results))
 
 
 def _run_all(scenarios: list[Scenario], output: str, verbose: bool) -> list[Result]:
@@ -80,7 +78,17 @@ def _expand(paths: tuple[Path, ...]) -> list[Path]:
     return files
 
 
-def _read(file: Path) -> list[Scenario]:
+def conclude(context: click.Context, summary: str, ok: bool, junit: Path | None, as_junit: Callable[[], str]) -> None:
+    """The end of a command that has run something: its JUnit file, its last words, its exit status."""
+    if junit is not None:
+        _write(junit, as_junit())
+    click.echo(summary)
+    if not ok:
+        context.exit(FAILED)
+
+
+def read_file(file: Path) -> list[Scenario]:
+    """All runs of a scenario file. Raises BadFileError."""
     try:
         text = file.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
