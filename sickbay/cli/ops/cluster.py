@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import functools
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Iterator
 from typing import Any, ParamSpec, TypeVar
 
 import click
@@ -78,3 +78,10 @@ def print_table(headings: list[str], rows: list[list[str]], empty: str) -> None:
     widths = [max(len(row[i]) for row in [headings, *rows]) for i in range(len(headings))]
     for row in [headings, *rows]:
         click.echo("   ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip())
+
+
+def section(title: str, lines: list[str]) -> Iterator[str]:
+    """A title and its lines, indented; nothing where there are none."""
+    if lines:
+        yield f"{title}:"
+        yield from (f"  {line}" for line in lines)

@@ -11,6 +11,7 @@ import click
 
 from sickbay.api import kinds
 from sickbay.api.job_recovery import JobRecovery
+from sickbay.cli.ops.cluster import section
 from sickbay.clock import parse_time
 from sickbay.kube import errors
 from sickbay.kube.client import Client
@@ -72,9 +73,7 @@ def explanation_lines(told: JobExplanation) -> Iterator[str]:
         ("Attempts", told.attempts), ("Suspects", told.suspects), ("Keeps away from", told.excluded),
         ("Answers", told.answers),
     ):  # fmt: skip
-        if lines:
-            yield f"{title}:"
-            yield from (f"  {line}" for line in lines)
+        yield from section(title, lines)
     if told.message:
         yield f"Now: {told.message}"
     if told.until:

@@ -15,7 +15,7 @@ from sickbay.api.duration import format_duration
 from sickbay.api.node_repair import NodeRepair
 from sickbay.api.words import Phase, WaitsFor
 from sickbay.cli.ops import jobs
-from sickbay.cli.ops.cluster import connection, output, print_json, print_table
+from sickbay.cli.ops.cluster import connection, output, print_json, print_table, section
 from sickbay.cli.ops.view import ClusterView
 from sickbay.clock import parse_time
 from sickbay.decide.explain import Explanation, next_command
@@ -54,17 +54,17 @@ def explain(what: str, namespace: str, output: str, call: Callable[..., Any]) ->
 def explanation_lines(told: Explanation) -> Iterator[str]:
     """An explanation as it is printed."""
     yield f"{told.node}: {told.summary}"
-    yield from _section("Faults", told.faults)
+    yield from section("Faults", told.faults)
     if told.pool:
         yield f"Pool: {told.pool}   Rule: {told.rule or '-'}"
-    yield from _section("Entries of the rule", told.entries)
-    yield from _section("Holds", told.holds)
+    yield from section("Entries of the rule", told.entries)
+    yield from section("Holds", told.holds)
     if told.repair:
         yield f"Repair: {told.repair}   {told.phase}{f' ({told.outcome})' if told.outcome else ''}"
         if told.group:
             yield f"Group: {told.group}"
-        yield from _section("Cards isolated", told.isolated)
-        yield from _section("Steps", told.steps)
+        yield from section("Cards isolated", told.isolated)
+        yield from section("Steps", told.steps)
         if told.message:
             yield f"Now: {told.message}"
     wait = told.wait
@@ -74,12 +74,6 @@ def explanation_lines(told: Explanation) -> Iterator[str]:
         yield f"Then: {wait.then}"
     if wait.command:
         yield f"To move it on: {wait.command}"
-
-
-def _section(title: str, lines: list[str]) -> Iterator[str]:
-    if lines:
-        yield f"{title}:"
-        yield from (f"  {line}" for line in lines)
 
 
 @click.command()
