@@ -6,7 +6,7 @@ The two runs of a test differ by the event loop it gets, and the loop decides wh
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator
 
 import pytest
 
@@ -15,22 +15,12 @@ from sickbay.clock import Randomness
 from sickbay.sim.loop import VirtualLoop
 from tests.conformance.server import Server, clients_of
 from tests.support import virtual
-
-OURS, REAL = "ours", "real"
-
-
-def pytest_asyncio_loop_factories(
-    config: pytest.Config, item: pytest.Item
-) -> Mapping[str, Callable[[], asyncio.AbstractEventLoop]]:
-    return {OURS: lambda: VirtualLoop(virtual.SEED), REAL: asyncio.new_event_loop}
+from tests.support.both import mark_real, pytest_asyncio_loop_factories  # noqa: F401
 
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    for item in items:
-        parameters = item.name.rpartition("[")[2].rstrip("]").split("-")
-        if "server" in getattr(item, "fixturenames", ()) and REAL in parameters:
-            item.add_marker(pytest.mark.controlplane)
+    mark_real(items, "server")
 
 
 @pytest.fixture

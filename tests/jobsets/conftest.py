@@ -6,33 +6,22 @@ As in the conformance suite the two runs of a test differ by the event loop it g
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 
 import pytest
 
 from sickbay.sim.loop import VirtualLoop
 from tests.jobsets.cluster import Cluster, real_cluster, simulated_cluster
-from tests.support import virtual
+from tests.support.both import mark_real, pytest_asyncio_loop_factories  # noqa: F401
 from tests.support.controlplane import ControlPlane
 from tests.support.hollow import allow_kubelets
 from tests.support.jobset import JobSetController
 
-OURS, REAL = "ours", "real"
-
-
-def pytest_asyncio_loop_factories(
-    config: pytest.Config, item: pytest.Item
-) -> Mapping[str, Callable[[], asyncio.AbstractEventLoop]]:
-    return {OURS: lambda: VirtualLoop(virtual.SEED), REAL: asyncio.new_event_loop}
-
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    for item in items:
-        parameters = item.name.rpartition("[")[2].rstrip("]").split("-")
-        if "cluster" in getattr(item, "fixturenames", ()) and REAL in parameters:
-            item.add_marker(pytest.mark.controlplane)
+    mark_real(items, "cluster")
 
 
 @pytest.fixture(scope="package")
