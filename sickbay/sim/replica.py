@@ -126,7 +126,7 @@ class Replica(Store):
         dry_run: bool = False,
         view: Served | None = None,
     ) -> Obj:
-        if caller is SYSTEM:
+        if caller is SYSTEM or dry_run:
             return super().create(resource, obj, namespace, caller=caller, dry_run=dry_run, view=view)
         client, kind = self._writer(caller), WRITTEN[resource]
         self._post((resource, namespace, obj["metadata"]["name"]), lambda: client.create(kind, obj, namespace))
@@ -149,7 +149,7 @@ class Replica(Store):
         new = super().patch(
             resource, name, body, patch_type, namespace, subresource=subresource, caller=caller, dry_run=dry_run
         )
-        if new is old:
+        if new is old or dry_run:
             return new
         client, kind = self._writer(caller), WRITTEN[resource]
         meant: Any = body if patch_type == JSON else _only_for(body, old["metadata"]["uid"])
@@ -178,11 +178,25 @@ class Replica(Store):
         dry_run: bool = False,
     ) -> Deleted:
         old = self.get(resource, name, namespace)
+        # The caller's version is one of the copy: it is held against the copy, and the server is asked for the object.
         deleted = super().delete(
-            resource, name, namespace, uid=uid, grace=grace, propagation=propagation, caller=caller, dry_run=dry_run
+            resource,
+            name,
+            namespace,
+            uid=uid,
+            resource_version=resource_version,
+            grace=grace,
+            propagation=propagation,
+            caller=caller,
+            dry_run=dry_run,
         )
+        if dry_run:
+            return deleted
         client, kind, its = self._writer(caller), WRITTEN[resource], uid or old["metadata"]["uid"]
-        self._post((resource, namespace, name), lambda: _nothing(client.delete(kind, name, namespace, its, "", grace)))
+        self._post(
+            (resource, namespace, name),
+            lambda: _nothing(client.delete(kind, name, namespace, its, grace=grace, propagation=propagation)),
+        )
         return deleted
 
     def _post(self, place: Place, request: Request) -> None:

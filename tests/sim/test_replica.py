@@ -6,6 +6,7 @@ import asyncio
 from contextlib import asynccontextmanager
 
 import httpx2
+import pytest
 
 from sickbay.apiserver.app import ApiServer
 from sickbay.apiserver.errors import StatusError
@@ -20,7 +21,11 @@ from sickbay.sim.loop import LoopClock
 from sickbay.sim.machine import Machine
 from tests.support.simworld import pod
 
-REFUSED = 403
+REFUSED, CONFLICT = 403, 409
+
+
+def caller_of(node: str) -> Caller:
+    return Caller(f"system:node:{node}", ("system:nodes",), "sim-kubelet")
 
 
 class Site:
@@ -172,3 +177,40 @@ async def test_a_node_made_again_under_its_name_is_another_one():
         assert node["metadata"]["labels"]["pool"] == "other"
         assert here.kubelets.store.get(NODES, "n-0")["metadata"]["uid"] == node["metadata"]["uid"]
         assert here.ready("n-0") == "True"
+
+
+async def test_a_deletion_says_to_the_server_what_becomes_of_dependents():
+    async with site() as here:
+        await here.join("n-0")
+        here.server.create(PODS, {**pod("owner"), "spec": {**pod("owner")["spec"], "nodeName": "n-0"}}, "default")
+        await here.clock.sleep(2)
+        here.kubelets.store.delete(PODS, "owner", "default", propagation="Foreground", caller=caller_of("n-0"))
+        await here.clock.sleep(0.1)
+        assert "foregroundDeletion" in here.server.get(PODS, "owner", "default")["metadata"].get("finalizers", [])
+
+
+async def test_a_dry_run_on_the_copy_reaches_nobody():
+    async with site() as here:
+        await here.join("n-0")
+        here.server.create(PODS, {**pod("p"), "spec": {**pod("p")["spec"], "nodeName": "n-0"}}, "default")
+        await here.clock.sleep(2)
+        before = here.server.get(PODS, "p", "default")
+        node, copy = caller_of("n-0"), here.kubelets.store
+        copy.create(PODS, pod("new"), "default", caller=node, dry_run=True)
+        copy.patch(PODS, "p", {"metadata": {"labels": {"x": "y"}}}, namespace="default", caller=node, dry_run=True)
+        copy.delete(PODS, "p", "default", caller=node, dry_run=True)
+        await here.clock.sleep(5)
+        assert here.server.get(PODS, "p", "default") == before
+        assert here.server.find(PODS, "new", "default") is None
+
+
+async def test_a_deletion_bound_to_a_version_that_is_over_deletes_nothing():
+    async with site() as here:
+        await here.join("n-0")
+        here.server.create(PODS, {**pod("p"), "spec": {**pod("p")["spec"], "nodeName": "n-0"}}, "default")
+        await here.clock.sleep(2)
+        with pytest.raises(StatusError) as refused:
+            here.kubelets.store.delete(PODS, "p", "default", resource_version="1", caller=caller_of("n-0"))
+        assert refused.value.code == CONFLICT
+        await here.clock.sleep(2)
+        assert here.phase("p") == "Running"
