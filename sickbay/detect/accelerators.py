@@ -6,6 +6,7 @@ import re
 
 from sickbay.detect.finding import (
     DUPLICATE,
+    ISOLATE_HW,
     ISOLATE_REBOOT,
     ISOLATE_RESET,
     NOTHING,
@@ -45,6 +46,17 @@ _AMD_RULES = (
         "mdgpu",
         says("amd.ras.aca-logged", OBSERVE),
     ),
+    rule(
+        rf"(?:{_AMD}|\[drm:amdgpu_ras_\w{{1,60}} \[amdgpu\]\] )(?:\*ERROR\* )?"
+        r"(?:Saved bad pages \d{1,9} reaches threshold|RAS records:\d{1,9} (?:exceed|reaches) threshold)",
+        "mdgpu",
+        says("amd.ras.bad-pages", ISOLATE_HW, family="gpu"),
+    ),
+    rule(
+        rf"{_AMD}device lost from bus",
+        "mdgpu",
+        says("amd.device-lost", ISOLATE_REBOOT, family="gpu"),
+    ),
     rule(rf"{_AMD}GPU reset begin", "mdgpu", says("amd.gpu-reset", OBSERVE)),
     rule(
         rf"{_AMD}GPU reset(?:\(\d{{1,6}}\))? succeeded",
@@ -69,7 +81,7 @@ _AMD_RULES = (
     ),
     rule(
         rf"{_AMD}(?:[Ff]ailed to send message 0x[0-9a-fA-F]{{1,4}},? response 0x"
-        r"|SMU: I'm not done with your previous command)",
+        r"|SMU: I'm not done with your previous command|SMU: response:0xF{8}|SMU: No response msg_reg)",
         "mdgpu",
         says("amd.smu-unresponsive", ISOLATE_REBOOT, family="gpu"),
     ),

@@ -46,6 +46,10 @@ def _amd_status(match: re.Match[str], booting: bool) -> Finding:
     return _by_status(match["status"], f"CPU {match['cpu']}", booting)
 
 
+def _throttled(match: re.Match[str], booting: bool) -> Finding:
+    return Finding("cpu.thermal-throttle", OBSERVE, f"CPU {match['cpu']}")
+
+
 def _edac(match: re.Match[str], booting: bool) -> Finding:
     if match["kind"] == "UE":
         return Finding("mem.edac.ue", HW_REPAIR, match["device"], family="memory")
@@ -94,6 +98,12 @@ RULES = (
     rule(rf"{_HW}System Fatal error", "[Hardware Error]", says("cpu.mce.fatal", NODE_HW, family="cpu")),
     rule(rf"{_HW}Uncorrected, software", "[Hardware Error]", says("cpu.mce.uncorrected", HW_REPAIR, family="cpu")),
     rule(rf"{_HW}Corrected error, no action required", "[Hardware Error]", says("cpu.mce.corrected", OBSERVE)),
+    rule(
+        r"(?:mce: )?CPU(?P<cpu>\d{1,5}): (?:Core|Package) (?:temperature|power limit) (?:above threshold|notification)"
+        r", cpu clock throttled",
+        "cpu clock throttled",
+        _throttled,
+    ),
     rule(
         r"mce: Uncorrected hardware memory error in user-access",
         "Uncorrected hardware memory",

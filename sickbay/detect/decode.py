@@ -14,7 +14,7 @@ from sickbay.detect.finding import Finding
 from sickbay.detect.group import Diagnosis, Grouper
 from sickbay.detect.judge import PREFILTER, Trust, judge
 from sickbay.detect.moment import Moment
-from sickbay.detect.record import MAX_LINE, Record, parse
+from sickbay.detect.record import MAX_LINE, Record, clean, parse
 
 
 @dataclass(slots=True)
@@ -68,7 +68,7 @@ def judge_line(line: str, trust: Trust, stats: Stats) -> tuple[Record | None, Fi
     The journal may encode a message as numbers, so a JSON line is always parsed.
     """
     stats.lines += 1
-    line = line[:MAX_LINE]
+    line = clean(line[:MAX_LINE])
     if PREFILTER.search(line) is None and not line.startswith('{"'):
         return None, _NO_FINDING
     record = parse(line)

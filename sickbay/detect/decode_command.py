@@ -83,11 +83,15 @@ def _lines(files: tuple[str, ...]) -> Iterator[str]:
 
 
 def read_lines(stream: BinaryIO) -> Iterator[str]:
-    """Lines of a stream as text. Bytes that are no UTF-8 are replaced; of a giant line only the beginning is kept."""
+    """Lines of a stream as text. Bytes that are no UTF-8 are replaced; of a giant line only the beginning is kept.
+
+    UTF-16, which some consoles save, is ASCII with NULs between; the last of them is left behind the last line's end.
+    """
     while chunk := stream.readline(_CHUNK):
         line = chunk
         while not chunk.endswith(b"\n") and len(chunk) == _CHUNK:
             chunk = stream.readline(_CHUNK)
             if not chunk:
                 break
-        yield line.decode("utf-8", "replace").rstrip("\r\n")
+        if line.strip(b"\x00"):
+            yield line.decode("utf-8", "replace").rstrip("\r\n")

@@ -115,6 +115,24 @@ RULES = (
         "NVRM",
         says("gpu.driver.firmware-missing", REBOOT),
     ),
+    rule(
+        r"Failed to initialize NVML: Driver/library version mismatch",
+        "Failed to initialize NVML",
+        says("gpu.driver.version-mismatch", REBOOT),
+        writer=Writer.TOOL,
+    ),
+    rule(
+        r"Unable to determine the device handle for GPU ?(?P<device><bdf>): GPU is lost",
+        "GPU is lost",
+        says("gpu.fallen-off-bus", ISOLATE_REBOOT, family="gpu"),
+        writer=Writer.TOOL,
+    ),
+    rule(
+        r"Unable to determine the device handle for GPU ?(?P<device><bdf>): GPU requires reset",
+        "GPU requires reset",
+        says("gpu.reset-required", RESET_GPU, family="gpu"),
+        writer=Writer.TOOL,
+    ),
     rule(rf"{_NVRM}API mismatch:", "NVRM", says("gpu.driver.version-mismatch", REBOOT)),
     rule(
         rf"{_NVRM}{_GPU}_?kgspIsHeartbeatTimedOut\w*:",

@@ -103,6 +103,11 @@ _MLX5_RULES = (
         ": Port: ",
         _port_state,
     ),
+    rule(
+        rf"{_MLX5}.{{0,60}}High temperature on sensors",
+        "High temperature on",
+        says("nic.mlx5.high-temp", OBSERVE),
+    ),
     rule(rf"{_MLX5}.{{0,60}}TX timeout", "mlx5_", says("nic.tx-timeout", OBSERVE)),
     rule(rf"{_MLX5}.{{0,60}}RX timeout on channel", "mlx5_", says("nic.rx-timeout", OBSERVE)),
 )
@@ -130,7 +135,12 @@ _LINK_RULES = (
         says("nic.tx-timeout", OBSERVE),
     ),
     rule(
-        r"(?P<device>[\w.-]{1,16}): now running without any active interface",
+        r"(?P<device>ib[\w.-]{1,15}): transmit timeout: latency \d{1,9} msecs",
+        "transmit timeout: latency",
+        says("nic.tx-timeout", OBSERVE),
+    ),
+    rule(
+        r"(?:bonding: )?(?P<device>[\w.-]{1,16}): now running without any active interface",
         "without any active interface",
         says("nic.bond.no-active", HW_REPAIR),
     ),

@@ -128,6 +128,11 @@ RULES = (
         says("pcie.dpc.containment", ISOLATE_REBOOT, family="pcie"),
     ),
     rule(
+        r"[\w-]{1,32} (?P<device><bdf>): DPC: unmasked uncorrectable error detected",
+        "DPC: unmasked",
+        says("pcie.dpc.containment", DUPLICATE, family="pcie", alone=ISOLATE_REBOOT),
+    ),
+    rule(
         r"pcieport (?P<device><bdf>): pciehp: Slot\([\w-]{1,16}\): (?:Link Down|Card not present)",
         "Slot(",
         says("pcie.slot.link-down", OBSERVE),

@@ -1,7 +1,8 @@
 """One log line, freed from its transport.
 
-A kernel message reaches us in many wrappings: as a `/dev/kmsg` record, from `dmesg` in four forms, through syslog
-(RFC 3164 and 5424), the journal (text and JSON), Talos, with or without the printk caller, folded by rsyslog. A message
+A kernel message reaches us in many wrappings: as a `/dev/kmsg` record, from `dmesg` in all its forms and in colour,
+through syslog (RFC 3164 and 5424), the journal (text and JSON), Talos, with or without the printk caller, folded by
+rsyslog. A message
 is judged by its own words only, so everything in front of it is taken off here, and what the wrapping says about time
 and origin is kept.
 
@@ -74,7 +75,10 @@ class Record:
 _KMSG = re.compile(r"(\d{1,7}),(\d{1,20}),(\d{1,20}),([^;\n]{0,80});", re.ASCII)
 _KMSG_BEGUN = re.compile(r"\d{1,7},\d{1,20},", re.ASCII)
 _ESCAPE = re.compile(r"\\x([0-9a-f]{2})")
-_REPEATED = re.compile(r"message repeated (\d{1,9}) times: \[ ?(.*?)\]?\s*\Z", re.DOTALL)
+_REPEATED = re.compile(
+    r"message repeated (\d{1,9}) times: \[ ?(?:\[?\s*\d{1,10}\.\d{1,9}\]\s*)?(.*?)\]?\s*\Z", re.DOTALL
+)
+_COLOUR = re.compile(r"\x1b\[[0-9;]{0,16}[mK]")
 
 _MONTHS = {
     "jan": 1,
@@ -93,21 +97,26 @@ _MONTHS = {
 _LEVELS = "emerg|alert|crit|err|error|warn|warning|notice|info|debug"
 _FACILITIES = "kern|user|mail|daemon|auth|syslog|lpr|news|uucp|cron|authpriv|ftp|local[0-7]"
 _ZONE = r"(?:Z|[+-]\d\d:?\d\d)?"
+_DELTA = r"(?:\ <\s*\d{1,10}\.\d{1,9}>)?"
+"""What `dmesg -d` adds to the time: seconds since the message before."""
 _PREFIX = re.compile(
     rf"""(?:
       <(?P<pri>\d{{1,3}})>(?:1\ (?P<v1>))?
-    | \[\s*(?P<uptime>\d{{1,10}}\.\d{{1,9}})\]
+    | \[\s*(?P<uptime>\d{{1,10}}\.\d{{1,9}}){_DELTA}\]
     | \[\s*\+\d{{1,10}}\.\d{{1,9}}\]
     | \[\s*[TC]\d{{1,10}}\]
-    | \[(?P<ctime>[A-Z][a-z]{{2}}\ [A-Z][a-z]{{2}}\ {{1,2}}\d{{1,2}}\ \d\d:\d\d:\d\d\ \d{{4}})\]
+    | \[(?P<ctime>[A-Z][a-z]{{2}}\ [A-Z][a-z]{{2}}\ {{1,2}}\d{{1,2}}\ \d\d:\d\d:\d\d\ \d{{4}}){_DELTA}\]
+    | \[[A-Z][a-z]{{2}}\ ?\d{{1,2}}\ \d\d:\d\d\]
     | \[(?P<talos>\d{{4}}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(?:[.,]\d{{1,9}})?{_ZONE})\]:?
-    | (?P<iso>\d{{4}}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(?:[.,]\d{{1,9}})?{_ZONE})(?=\s)
+    | [A-Z][a-z]{{2}}\ (?P<full>\d{{4}}-\d\d-\d\d\ \d\d:\d\d:\d\d(?:\.\d{{1,9}})?)\ (?:[A-Z]{{2,5}}|[+-]\d{{2,4}})(?=\s)
+    | (?P<unix>\d{{9,11}}\.\d{{1,9}})(?=\s)
+    | (?P<iso>\d{{4}}[-/]\d\d[-/]\d\d[T ]\d\d:\d\d:\d\d(?:[.,]\d{{1,9}})?{_ZONE})(?=\s)
     | (?P<syslog>[^\s\[\]:]{{1,8}}\ {{1,2}}\d{{1,2}}\ \d\d:\d\d:\d\d(?:\.\d{{1,9}})?)(?=\s)
     | (?P<clock>\d\d:\d\d:\d\d(?:\.\d{{1,9}})?)(?=\s)
     | (?P<facility>{_FACILITIES})\s*:\s*(?:{_LEVELS})\s*:
     | (?P<dotted>{_FACILITIES})\.(?:{_LEVELS})(?=\s)
-    | (?P<kernel>kernel)(?:\[\d{{1,10}}\])?:
-    | (?P<systemd>systemd)\[1\]:
+    | (?:[\w.-]{{1,64}}\ )?(?P<kernel>kernel)(?:\[\d{{1,10}}\])?:
+    | (?:[\w.-]{{1,64}}\ )?(?P<systemd>systemd)\[1\]:
     | [\w.-]{{1,64}}:\s(?=\[\s*\d{{1,10}}\.\d|\[\d{{4}}-|kern\s*:)
     )\s*""",
     re.VERBOSE | re.ASCII,
@@ -122,9 +131,7 @@ _MAX_PREFIXES = 9
 
 def parse(line: str) -> Record:
     """Take the transport off one line. Never raises; what cannot be read stays in the text."""
-    line = line[:MAX_LINE].rstrip("\r\n")
-    if "\x00" in line:
-        line = line.replace("\x00", "")
+    line = clean(line[:MAX_LINE]).rstrip("\r\n")
     if line.startswith('{"'):
         return _journal_json(line)
     if match := _KMSG.match(line):
@@ -132,6 +139,15 @@ def parse(line: str) -> Record:
     if _KMSG_BEGUN.match(line):
         return Record(text=line, malformed=True)
     return _text(line)
+
+
+def clean(line: str) -> str:
+    """The line without the bytes that only dress it: NULs (UTF-16 read as bytes has them too) and terminal colours."""
+    if "\x00" in line:
+        line = line.replace("\x00", "")
+    if "\x1b" in line:
+        line = _COLOUR.sub("", line)
+    return line
 
 
 def _kmsg(line: str, match: re.Match[str]) -> Record:
@@ -213,7 +229,7 @@ class _Prefix:
 
 
 def _text(line: str) -> Record:
-    prefix = _Prefix(at=len(line) - len(line.lstrip(" \t\ufffd")))
+    prefix = _Prefix(at=len(line) - len(line.lstrip(" \t\ufffd\ufeff")))
     for _ in range(_MAX_PREFIXES):
         match = _PREFIX.match(line, prefix.at)
         if match is None:
@@ -236,6 +252,11 @@ def _text(line: str) -> Record:
     )
 
 
+_SYSLOG_TIMES = ("iso", "full", "unix", "syslog", "clock")
+"""Times in front of host and program; one with a comma is `dmesg --time-format iso`, after which the message begins."""
+_TIMES = (*_SYSLOG_TIMES, "talos", "ctime")
+
+
 def _take(prefix: _Prefix, match: re.Match[str]) -> bool:
     """Note what one prefix says. True when it is a time after which syslog prints host and program."""
     kind = match.lastgroup
@@ -251,9 +272,9 @@ def _take(prefix: _Prefix, match: re.Match[str]) -> bool:
     elif kind in ("kernel", "systemd"):
         prefix.tag = value
         prefix.pid = 1 if kind == "systemd" else None
-    elif kind in ("iso", "talos", "ctime", "syslog", "clock"):
+    elif kind in _TIMES:
         prefix.wall = _seconds(kind, value)
-        return kind in ("iso", "syslog", "clock")
+        return kind in _SYSLOG_TIMES and "," not in value
     return False
 
 
@@ -266,11 +287,15 @@ def _take_rfc5424(prefix: _Prefix, line: str) -> None:
 
 
 def _take_tag(prefix: _Prefix, line: str) -> None:
-    """Host and program after a syslog time. `kernel:` alone is left to the prefixes: some write it without a host."""
+    """Host and program after a syslog time. `kernel:` alone is left to the prefixes: some write it without a host.
+
+    A word and a colon without a host and a process number are the beginning of the message (`NVRM: ..`).
+    """
     at = prefix.at
     if line.startswith(("kernel:", "kern:", "[", "<"), at):
         return
-    if match := _TAGGED.match(line, at) or _TAG_ALONE.match(line, at):
+    match = _TAGGED.match(line, at) or _TAG_ALONE.match(line, at)
+    if match and (match.groupdict().get("host") or match["pid"]):
         prefix.tag = match["tag"]
         prefix.pid = _number(match["pid"])
         prefix.at = match.end()
@@ -279,8 +304,10 @@ def _take_tag(prefix: _Prefix, line: str) -> None:
 def _seconds(kind: str, text: str) -> float | None:
     """Seconds since the epoch; None when it only looks like a time. A year-less time gets the year 2000."""
     try:
-        if kind in ("iso", "talos"):
-            moment = datetime.fromisoformat(text.replace(",", "."))
+        if kind == "unix":
+            return float(text)
+        if kind in ("iso", "full", "talos"):
+            moment = datetime.fromisoformat(text.replace(",", ".").replace("/", "-"))
             return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()
         if kind == "ctime":
             return datetime.strptime(f"{text}+0000", "%a %b %d %H:%M:%S %Y%z").timestamp()

@@ -23,8 +23,19 @@ _UNITS = {
 The agent knows the box; offline it is assumed to have one."""
 
 
+_DESCRIPTIONS = {
+    "NVIDIA fabric manager service": "nvidia-fabricmanager",
+    "kubelet: The Kubernetes Node Agent": "kubelet",
+    "containerd container runtime": "containerd",
+    "NVIDIA Persistence Daemon": "nvidia-persistenced",
+    "NVIDIA IMEX service": "nvidia-imex",
+    "NVIDIA DCGM service": "nvidia-dcgm",
+}
+"""Description= of the unit files as packages ship them: before systemd 249 "Failed to start" prints nothing else."""
+
+
 def _failed(match: re.Match[str], booting: bool) -> Finding | None:
-    known = _UNITS.get(match["unit"])
+    known = _UNITS.get(_DESCRIPTIONS.get(match["unit"], match["unit"]))
     if known is None:
         return None
     fault, verdict = known
@@ -40,7 +51,8 @@ RULES = (
         writer=Writer.SERVICE,
     ),
     rule(
-        r"Failed to start (?P<unit>[\w@.-]{1,64}?)(?:\.service)?(?: - .{1,80})?\.?\s*\Z",
+        rf"Failed to start (?P<unit>{'|'.join(map(re.escape, _DESCRIPTIONS))}|[\w@.-]{{1,64}}?)(?:\.service)?"
+        r"(?: - .{1,80})?\.?\s*\Z",
         "Failed to start ",
         _failed,
         writer=Writer.SERVICE,

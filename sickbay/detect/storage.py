@@ -84,6 +84,11 @@ _FS_RULES = (
         "BTRFS",
         _by_role("fs.readonly", NODE_DRAIN_HW),
     ),
+    rule(
+        rf"BTRFS (?:error|critical) \(device {_DEV}:?(?: state \w{{1,8}})?\): ",
+        "BTRFS",
+        says("fs.btrfs-error", OBSERVE),
+    ),
     rule(rf"EXT[234]-fs error \(device {_DEV}\)(?P<text>.*)", "-fs error", _ext4_error),
     rule(rf"EXT[234]-fs warning \(device {_DEV}\)", "-fs warning", says("fs.ext4-warning", OBSERVE)),
     rule(
@@ -177,6 +182,11 @@ _DISK_RULES = (
         r"(?P<outcome>detected, failing array|, disabling device)",
         "Disk failure on",
         _raid,
+    ),
+    rule(
+        r"md/raid\w{0,3}:(?P<device>[\w-]{1,32}): (?:not enough operational|Cannot continue operation)",
+        "md/raid",
+        says("disk.raid-failed", NODE_HW),
     ),
     rule(
         r"(?:.{1,64}?: )?attempt to access beyond end of device",

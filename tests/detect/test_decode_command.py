@@ -82,5 +82,11 @@ def test_of_a_giant_line_only_the_beginning_is_kept() -> None:
     assert [len(line) for line in lines] == [32_768, 1]
 
 
+@pytest.mark.parametrize("encoding", ["utf-16-le", "utf-16-be", "utf-16", "utf-8-sig", "latin-1"])
+def test_a_log_saved_in_another_encoding_is_read_all_the_same(encoding: str) -> None:
+    result = run("--each", stdin=f"caf\u00e9\r\n{XID}\r\n".encode(encoding))
+    assert [found["fault"] for found in objects(result)] == [None, "gpu.xid.94"]
+
+
 def test_a_last_line_without_an_end_counts() -> None:
     assert list(read_lines(io.BytesIO(b"a\nb"))) == ["a", "b"]

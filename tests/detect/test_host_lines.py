@@ -126,6 +126,12 @@ PCIE = [
     ),
     ("pcieport 0000:00:00.0:    [20] UnsupReq               (First)", "pcie.aer.nonfatal", "duplicate", "0000:00:00.0"),
     ("pcieport 0000:64:02.0: pciehp: Slot(4): Link Down", "pcie.slot.link-down", "observe", "0000:64:02.0"),
+    (
+        "pcieport 0000:b2:00.0: DPC: unmasked uncorrectable error detected",
+        "pcie.dpc.containment",
+        "duplicate",
+        "0000:b2:00.0",
+    ),
 ]
 
 CPU = [
@@ -200,6 +206,18 @@ CPU = [
     ),
     ("[Hardware Error]: System Fatal error.", "cpu.mce.fatal", "isolate-node+hw-repair", None),
     ("[Hardware Error]: Uncorrected, software restartable error.", "cpu.mce.uncorrected", "drain+hw-repair", None),
+    (
+        "CPU3: Core temperature above threshold, cpu clock throttled (total events = 1)",
+        "cpu.thermal-throttle",
+        "observe",
+        "CPU 3",
+    ),
+    (
+        "mce: CPU12: Package temperature above threshold, cpu clock throttled (total events = 31)",
+        "cpu.thermal-throttle",
+        "observe",
+        "CPU 12",
+    ),
 ]
 
 NIC = [
@@ -309,6 +327,14 @@ NIC = [
     ),
     ("efa 0000:00:06.0: Reset indication didn't turn off", "nic.efa.reset-failed", REBOOT, "0000:00:06.0"),
     ("efa 0000:00:06.0: Device isn't ready, abort com init", "nic.efa.not-ready", REBOOT, "0000:00:06.0"),
+    ("ib0: transmit timeout: latency 1234 msecs", "nic.tx-timeout", "observe", "ib0"),
+    ("bonding: bond0: now running without any active interface !", "nic.bond.no-active", "drain+hw-repair", "bond0"),
+    (
+        "mlx5_core 0000:61:00.0: temp_warn:155:(pid 0): High temperature on sensors with bit set 0 1",
+        "nic.mlx5.high-temp",
+        "observe",
+        "0000:61:00.0",
+    ),
 ]
 
 KERNEL = [
@@ -508,6 +534,16 @@ STORAGE = [
     ("ata1.00: failed command: READ FPDMA QUEUED", "disk.ata-error", "observe", "ata1.00"),
     ("nvme nvme0: Device not ready; aborting reset, CSTS=0x1", "disk.nvme-down", "drain+reboot", "nvme0"),
     ("NFS: nfs4_reclaim_open_state: Lock reclaim failed!", "storage.nfs-lock-reclaim", "observe", None),
+    ("md/raid10:md127: not enough operational mirrors.", "disk.raid-failed", "isolate-node+hw-repair", "md127"),
+    ("md/raid:md0: Cannot continue operation (2/4 failed).", "disk.raid-failed", "isolate-node+hw-repair", "md0"),
+    ("md/raid:md0: not enough operational devices (2/4 failed)", "disk.raid-failed", "isolate-node+hw-repair", "md0"),
+    (
+        "BTRFS error (device nvme0n1p3): bdev /dev/nvme0n1p3 errs: wr 1, rd 0, flush 0, corrupt 0, gen 0",
+        "fs.btrfs-error",
+        "observe",
+        "nvme0n1p3",
+    ),
+    ("BTRFS critical (device dm-0): corrupt leaf: root=5 block=1 slot=1", "fs.btrfs-error", "observe", "dm-0"),
 ]
 
 VENDORS = [
@@ -630,6 +666,37 @@ VENDORS = [
         "isolate+drain+reset-gpu",
         "davinci3",
     ),
+    (
+        "amdgpu 0000:e3:00.0: amdgpu: SMU: response:0xFFFFFFFF for index:55 param:0x00000000 message:DisallowGfxOff?",
+        "amd.smu-unresponsive",
+        REBOOT,
+        "0000:e3:00.0",
+    ),
+    (
+        "amdgpu 0000:e3:00.0: amdgpu: SMU: No response msg_reg: 18 resp_reg: 0",
+        "amd.smu-unresponsive",
+        REBOOT,
+        "0000:e3:00.0",
+    ),
+    ("amdgpu 0000:e3:00.0: amdgpu: device lost from bus!", "amd.device-lost", REBOOT, "0000:e3:00.0"),
+    (
+        "amdgpu 0000:e3:00.0: amdgpu: Saved bad pages 12 reaches threshold value 10",
+        "amd.ras.bad-pages",
+        "isolate+hw-repair",
+        "0000:e3:00.0",
+    ),
+    (
+        "amdgpu 0000:e3:00.0: amdgpu: RAS records:11 exceed threshold:10",
+        "amd.ras.bad-pages",
+        "isolate+hw-repair",
+        "0000:e3:00.0",
+    ),
+    (
+        "[drm:amdgpu_ras_eeprom_init [amdgpu]] *ERROR* RAS records:11 exceed threshold:10, GPU will not be initialized. Replace this GPU or increase the threshold",
+        "amd.ras.bad-pages",
+        "isolate+hw-repair",
+        None,
+    ),
 ]
 
 DRIVER = [
@@ -737,6 +804,43 @@ DRIVER = [
         "isolate-node",
         None,
     ),
+    ("Failed to initialize NVML: Driver/library version mismatch", "gpu.driver.version-mismatch", "drain+reboot", None),
+    (
+        "Unable to determine the device handle for GPU 0000:02:00.0: GPU is lost.  Reboot the system to recover this GPU",
+        "gpu.fallen-off-bus",
+        REBOOT,
+        "0000:02:00.0",
+    ),
+    (
+        "Unable to determine the device handle for GPU0000:5D:00.0: GPU requires reset",
+        "gpu.reset-required",
+        "drain+reset-gpu",
+        "0000:5D:00.0",
+    ),
+    (
+        "Sep 18 03:19:01 node1 systemd[1]: Failed to start NVIDIA fabric manager service.",
+        "service.fabricmanager-down",
+        "isolate-node",
+        None,
+    ),
+    (
+        "Sep 18 03:19:01 node1 systemd[1]: Failed to start containerd container runtime.",
+        "service.containerd",
+        "observe",
+        None,
+    ),
+    (
+        "Sep 18 03:19:01 node1 systemd[1]: Failed to start kubelet.service - kubelet: The Kubernetes Node Agent.",
+        "service.kubelet",
+        "observe",
+        None,
+    ),
+    (
+        "Sep 18 03:19:01 node1 systemd[1]: Failed to start kubelet: The Kubernetes Node Agent.",
+        "service.kubelet",
+        "observe",
+        None,
+    ),
 ]
 
 GROUPS = {
@@ -769,6 +873,11 @@ CLEARING = [
 
 NOISE = [
     "",
+    "CPU3: Core temperature/speed normal",
+    "BTRFS info (device nvme0n1p3): disk space caching is enabled",
+    "md/raid1:md0: active with 2 out of 2 mirrors",
+    "Jan  1 00:01:00 node1 systemd[1]: Failed to start Load Kernel Modules.",
+    "2026-04-22T21:27:51Z logger: NVRM: Xid (PCI:0000:5d:00): 79, GPU has fallen off the bus.",
     "   ",
     "NVRM: loading NVIDIA UNIX x86_64 Kernel Module  535.129.03  Thu Oct 19 18:56:32 UTC 2023",
     "NVRM: A GPU crash dump has been created. If possible, please run",

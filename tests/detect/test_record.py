@@ -39,6 +39,31 @@ FORMS = [
     pytest.param("kern: warning: [1970-01-01T00:01:00.5Z]: NVRM: x", "NVRM: x", KERNEL, None, 60.5, id="talos"),
     pytest.param("user: warning: [1970-01-01T00:01:00.5Z]: NVRM: x", "NVRM: x", USER, None, 60.5, id="talos-user"),
     pytest.param("kern.alert kernel: NVRM: x", "NVRM: x", KERNEL, None, None, id="kern-dot"),
+    pytest.param("1970-01-01T00:01:00,500000+00:00 NVRM: x", "NVRM: x", UNKNOWN, None, 60.5, id="dmesg-iso"),
+    pytest.param(
+        "1970-01-01T00:01:00,500000+00:00 EXT4-fs (sda): x", "EXT4-fs (sda): x", UNKNOWN, None, 60.5, id="dmesg-iso-two"
+    ),
+    pytest.param("kern  :err   : 1970-01-01T00:01:00,5+00:00 NVRM: x", "NVRM: x", KERNEL, None, 60.5, id="dmesg-x-iso"),
+    pytest.param("1970-01-01T00:01:00Z NVRM: x", "NVRM: x", UNKNOWN, None, 60.0, id="iso-without-a-host"),
+    pytest.param("Jan  1 00:01:00 NVRM: x", "NVRM: x", UNKNOWN, None, 946684860.0, id="syslog-without-a-host"),
+    pytest.param("[   12.500000 <    0.000012>] NVRM: x", "NVRM: x", UNKNOWN, 12.5, None, id="dmesg-d"),
+    pytest.param("[Thu Jan  1 00:01:00 1970 <  0.000012>] NVRM: x", "NVRM: x", UNKNOWN, None, 60.0, id="dmesg-T-d"),
+    pytest.param("[Jan 1 00:01] NVRM: x", "NVRM: x", UNKNOWN, None, None, id="dmesg-H-one-digit"),
+    pytest.param("[Jan12 00:01] NVRM: x", "NVRM: x", UNKNOWN, None, None, id="dmesg-H-two-digits"),
+    pytest.param("[  +0.000123] NVRM: x", "NVRM: x", UNKNOWN, None, None, id="dmesg-H-after"),
+    pytest.param("Thu 1970-01-01 00:01:00 UTC node1 kernel: NVRM: x", "NVRM: x", KERNEL, None, 60.0, id="short-full"),
+    pytest.param(
+        "60.500000 node1 kernel: NVRM: x", "60.500000 node1 kernel: NVRM: x", UNKNOWN, None, None, id="number"
+    ),
+    pytest.param("1700000000.5 node1 kernel: NVRM: x", "NVRM: x", KERNEL, None, 1700000000.5, id="short-unix"),
+    pytest.param("[   12.500000] node1 kernel: NVRM: x", "NVRM: x", KERNEL, 12.5, None, id="short-monotonic"),
+    pytest.param("[   12.500000] node1 systemd[1]: x", "x", INIT, 12.5, None, id="short-monotonic-pid-1"),
+    pytest.param("node1 kernel: NVRM: x", "NVRM: x", KERNEL, None, None, id="host-kernel"),
+    pytest.param("1970/01/01 00:01:00 kernel: NVRM: x", "NVRM: x", KERNEL, None, 60.0, id="slashes"),
+    pytest.param(
+        "\x1b[32m[   12.500000] \x1b[0m\x1b[33mNVRM: \x1b[0mx", "NVRM: x", UNKNOWN, 12.5, None, id="dmesg-colour"
+    ),
+    pytest.param("\ufeffNVRM: x", "NVRM: x", UNKNOWN, None, None, id="byte-order-mark"),
     pytest.param("kernel: NVRM: x", "NVRM: x", KERNEL, None, None, id="kernel-alone"),
     pytest.param(
         '{"MESSAGE":"NVRM: x","_TRANSPORT":"kernel","__REALTIME_TIMESTAMP":"60000000"}',
@@ -98,6 +123,12 @@ def test_the_beginning_of_a_message_is_not_taken_for_a_wrapping(line: str) -> No
 def test_a_folded_line_gives_its_quote_and_its_number() -> None:
     record = parse("Jan  1 00:01:00 node1 kernel: message repeated 9 times: [ NVRM: x [y]]")
     assert (record.text, record.repeats, record.origin) == ("NVRM: x [y]", 9, KERNEL)
+
+
+@pytest.mark.parametrize("quote", ["[ [  9.5] NVRM: x]", "[   9.5] NVRM: x", "[NVRM: x]", "[ NVRM: x"])
+def test_a_folded_line_may_quote_the_time_as_well(quote: str) -> None:
+    record = parse(f"Jan  1 00:01:00 node1 kernel: [   12.5] message repeated 2 times: {quote}")
+    assert (record.text, record.repeats) == ("NVRM: x", 2)
 
 
 def test_the_key_value_lines_of_a_kmsg_record_are_no_part_of_the_message() -> None:
