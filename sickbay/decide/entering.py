@@ -264,12 +264,29 @@ def next_step(work: Work) -> None:
     following = next((n for n in after if not work.is_state(n, StepState.DONE, StepState.SKIPPED)), None)
     if following is not None:
         return gate.go_to(work, following)
+    if _nothing_more_to_do(work):
+        return None
     outcome = Outcome(work.status.outcome) if work.status.outcome else Outcome.REPAIRED
     if work.is_state(Step.UNQUARANTINE, StepState.DONE) or not holds_node(work.repair):
         end(work, outcome, _farewell(work, outcome))
         return None
     end(work, Outcome.LEFT_QUARANTINED, "the rule does not return nodes: uncordon it when it is well")
     return None
+
+
+def _nothing_more_to_do(work: Work) -> bool:
+    """The plan is through, and nobody looked whether it helped: a rule that only drains, or whose steps were skipped.
+
+    Closed with its fault still there, the repair would be opened again at once, and the node drained without end.
+    """
+    faults = [fault.type for fault in work.repair.spec.faults if fault.cleared_at is None]
+    judged = work.is_state(Step.VALIDATE, StepState.DONE) or work.status.outcome
+    if not faults or judged or holds_node(work.repair):
+        return False
+    done = ", ".join(s.step for s in work.plan.steps if work.is_state(s.step, StepState.DONE)) or "none"
+    message = f"the rule has no further step (done: {done}) and {', '.join(faults)} is still there"
+    gate.needs_people(work, Needs.REPAIR_FAILED, message)
+    return True
 
 
 def _farewell(work: Work, outcome: Outcome) -> str:

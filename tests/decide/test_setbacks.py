@@ -123,6 +123,43 @@ def test_a_blocked_drain_ends_when_the_fault_is_gone_and_never_leads_to_a_repair
     assert story.acts() == [], "nothing may be repaired on a node that was never drained"
 
 
+SKIP = {"by": "People", "timeout": "1h", "onTimeout": "Skip"}
+SHORT_RULES = [
+    pytest.param([{"step": "Drain", "timeout": "20m"}], 1, id="it-only-drains"),
+    pytest.param([{"step": "Drain", "timeout": "20m", "approval": SKIP}], 0, id="its-drain-was-skipped"),
+    pytest.param([{"step": "Quarantine", "approval": SKIP}], 0, id="its-quarantine-was-skipped"),
+]
+
+
+def through(steps) -> Story:
+    story = Story("test.reboot", rule=rule(steps))
+    if story.phase == "WaitingApproval":
+        story.after(hours(1))
+    else:
+        story.report("Done")
+    return story
+
+
+@pytest.mark.parametrize(("steps", "drains"), SHORT_RULES)
+def test_a_rule_that_is_through_while_the_fault_stays_calls_people_and_does_nothing_again(steps, drains):
+    story = through(steps)
+    assert (story.phase, story.needs) == ("NeedsHuman", "RepairFailed")
+    assert "test.reboot is still there" in story.repair.status.message
+    story.after(hours(30))
+    assert story.phase == "NeedsHuman"
+    assert len(story.repair.status.step("Drain").attempts) == drains
+
+
+@pytest.mark.parametrize(("steps", "drains"), SHORT_RULES)
+def test_it_ends_when_the_fault_is_gone_and_never_as_repaired(steps, drains):
+    story = through(steps)
+    story.now += 60
+    story.reboot()
+    story.look()
+    story.ended("Cancelled", "SelfRecovered")
+    assert story.acts() == []
+
+
 # --- Repair
 
 

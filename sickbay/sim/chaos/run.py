@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 import re
 from dataclasses import dataclass, field
@@ -28,12 +29,15 @@ from sickbay.sim.scenario.runner import pool_spec
 from sickbay.sim.world import World
 
 CREATOR = "scenario"
+REPAIRS = "noderepairs.sickbay.dev"
 PACE = 2.0
 """Leases and heartbeats are half as frequent as usual: a good part of a small world's work is nothing else."""
 SLACK = 60.0
 """Seconds by which a process may be behind: a Lease outlives its holder by 30, and watches lag, break and back off."""
 QUIET_LEAST, QUIET_MOST, LOOK = 120.0, 3 * 3600.0, 30.0
 """Virtual seconds of the tail, and between two looks at whether all has settled."""
+MOST_REPAIRS = 200
+"""Repairs opened in a run, after which it counts as one without end: the most of seeds 1 to 300 is 10."""
 LAST_EVENTS = 10
 _ENCODE = msgspec.json.Encoder(order="deterministic").encode
 
@@ -95,8 +99,20 @@ class _Run:
         # In a world of the user's own, people and detectors do what its timeline says.
         self._bystanders = Bystanders(self._world, self._dice.fork(), acting=not drawing.file)
         self._hash = hashlib.sha256()
+        self._opened = 0
+        self._main: asyncio.Task[None] | None = None
 
     async def run(self) -> None:
+        """The whole run. One that does ever more, and may keep time from moving on, is broken off and says so."""
+        self._main = asyncio.current_task()
+        try:
+            await self._story()
+        except asyncio.CancelledError:
+            if self._opened <= MOST_REPAIRS:
+                raise
+            self._find(f"repairs are opened without end: {self._opened} by now")
+
+    async def _story(self) -> None:
         world, scenario = self._world, self._drawing.scenario
         self._set_up()
         world.store.after_write(self._written)
@@ -146,6 +162,10 @@ class _Run:
         self._hash.update(head.encode())
         self._hash.update(_ENCODE(write.new))
         self._result.writes += 1
+        if write.verb == "create" and write.resource == REPAIRS:
+            self._opened += 1
+            if self._opened > MOST_REPAIRS and self._main is not None:
+                self._main.cancel()
 
     async def _settle(self, heals: bool) -> None:
         """Let time pass until all rests, looked at twice; or until it is clear that it never will."""
@@ -179,7 +199,7 @@ class _Run:
                 result.findings.append(Finding(case.outcome.text, case.outcome.at, case.outcome.events))
         result.findings += [Finding(problem, world.loop.time()) for problem in world.problems]
         result.trace, result.seconds = self._hash.hexdigest(), world.loop.time()
-        result.acts, result.repairs = len(world.journal.actions), len(world.store.list("noderepairs.sickbay.dev"))
+        result.acts, result.repairs = len(world.journal.actions), len(world.store.list(REPAIRS))
         result.reactions = self._bystanders.done
 
     def _find(self, text: str, violation: Violation | None = None) -> None:

@@ -86,7 +86,19 @@ def _does(*words: str) -> Callable[[dict[str, Any]], bool]:
     return lambda spec: any(entry["do"] in words for entry in spec["timeline"])
 
 
+def _only(step: str) -> Callable[[dict[str, Any]], bool]:
+    return lambda spec: any(
+        [s["step"] for s in entry["procedure"]] == [step]
+        for o in spec["objects"]
+        if o["kind"] == "RepairRule"
+        for entry in o["spec"]["rules"]
+    )
+
+
 BUGS: dict[str, Bug] = {
+    "a plan that is through closes with its fault still there": Bug(
+        "repairs are opened without end", ((entering, "_nothing_more_to_do", lambda work: False),), _only("Drain")
+    ),
     "the binding of a question is not looked at": Bug(
         "began without its own approval",
         ((gate, "answer", _by_label_alone),),

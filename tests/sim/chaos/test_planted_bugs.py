@@ -15,6 +15,7 @@ from sickbay.sim.chaos.run import run
 from tests.sim.chaos.planted import BUGS
 
 SEEDS = {
+    "a plan that is through closes with its fault still there": 296,
     "the binding of a question is not looked at": 40,
     "denied is taken for approved": 5,
     "a cap counts what stands, not what is promised": 29,
