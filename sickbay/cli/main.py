@@ -15,6 +15,9 @@ from sickbay import __version__
 
 _LOOK, _STEER, _OFFLINE = "sickbay.cli.ops.look", "sickbay.cli.ops.steer", "sickbay.cli.ops.offline"
 
+INTERRUPTED = 130
+"""128 + SIGINT, as shells have it."""
+
 COMMANDS = {
     **{name: (_LOOK, name) for name in ("explain", "history", "queue", "status")},
     **{
@@ -58,17 +61,24 @@ def cli() -> None:
 
 
 def main() -> None:
-    """Entry point. Exit codes: 0 done, 1 failed, 2 wrong usage, 130 interrupted."""
+    """Entry point."""
+    sys.exit(run())
+
+
+def run(arguments: list[str] | None = None, session: object = None) -> int:
+    """Run one command (default: as the process was called). The exit code: 0 done, 1 failed, 2 usage, 130 interrupted.
+
+    `session`: what it reaches, where that is not the surroundings of this process (see `ops.session`).
+    """
     try:
         # Outside its standalone mode click returns the code of `Exit` instead of raising it.
-        code = cli.main(prog_name="sickbay", standalone_mode=False)
+        code = cli.main(arguments, prog_name="sickbay", standalone_mode=False, obj=session)
     except click.exceptions.Abort:
         click.echo("interrupted", err=True)
-        sys.exit(130)
+        return INTERRUPTED
     except click.ClickException as error:
         error.show()
-        sys.exit(error.exit_code)
+        return error.exit_code
     except KeyboardInterrupt:
-        sys.exit(130)
-    else:
-        sys.exit(code if isinstance(code, int) else 0)
+        return INTERRUPTED
+    return code if isinstance(code, int) else 0

@@ -14,7 +14,7 @@ from sickbay.api import kinds
 from sickbay.api.core import Node
 from sickbay.api.node_repair import NodeRepair
 from sickbay.api.nodemarks import Inquiry, read_inquiry
-from sickbay.clock import Randomness, SystemClock
+from sickbay.cli.ops import session
 from sickbay.kube import errors
 from sickbay.kube.client import Client
 from sickbay.kube.events import NORMAL, EventRecorder, reference
@@ -89,7 +89,8 @@ async def _write(client: Client, node: Node, inquiry: Inquiry, wanted: Answer) -
         text = f"{inquiry.step} of {node.name} cannot be {wanted.value}: its form of approval has no word for it"
         raise click.ClickException(text)
     await patch_node(client, node, label_ops(node, {form.key_of(inquiry.step): word[0]}))
-    recorder = EventRecorder(client, SystemClock(), Randomness(), component="sickbay-cli")
+    reached = session.current()
+    recorder = EventRecorder(client, reached.clock, reached.randomness, component=session.USER_AGENT)
     why = f": {wanted.reason}" if wanted.reason else ""
     reason = f"{inquiry.step}{wanted.value.capitalize()}"
     recorder.event(reference(kinds.NODE, node), NORMAL, reason, f"by command{why}")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import functools
 from collections.abc import Callable, Coroutine, Iterator
 from typing import Any, ParamSpec, TypeVar
@@ -10,15 +9,14 @@ from typing import Any, ParamSpec, TypeVar
 import click
 import msgspec
 
-from sickbay.cli.process import configure_logs, connect
-from sickbay.clock import SystemClock
+from sickbay.cli.ops import session
+from sickbay.cli.ops.session import Session
+from sickbay.cli.process import configure_logs
 from sickbay.kube import errors
 from sickbay.kube.client import Client
 
 P = ParamSpec("P")
 T = TypeVar("T")
-
-USER_AGENT = "sickbay-cli"
 
 
 def connection(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -31,15 +29,18 @@ def connection(function: Callable[..., Any]) -> Callable[..., Any]:
         configure_logs("error")
 
         def call(work: Callable[[Client], Coroutine[Any, Any, Any]]) -> Any:
-            return asyncio.run(_with_client(kubeconfig, context_name, work))
+            reached = session.current()
+            return reached.run(_with_client(reached, kubeconfig, context_name, work))
 
         return function(call=call, **arguments)
 
     return wrapped
 
 
-async def _with_client(kubeconfig: str, context: str, work: Callable[[Client], Coroutine[Any, Any, T]]) -> T:
-    client = connect(kubeconfig, context, USER_AGENT, SystemClock())
+async def _with_client(
+    reached: Session, kubeconfig: str, context: str, work: Callable[[Client], Coroutine[Any, Any, T]]
+) -> T:
+    client = reached.connect(kubeconfig, context)
     try:
         return await work(client)
     except errors.NotFound as error:

@@ -17,10 +17,11 @@ from sickbay.api.duration import parse_duration
 from sickbay.api.node_repair import NodeRepair
 from sickbay.api.objectnames import dns_label
 from sickbay.api.words import HoldLevel, Outcome
+from sickbay.cli.ops import session
 from sickbay.cli.ops.answering import Answer, answer
 from sickbay.cli.ops.cluster import connection
 from sickbay.cli.ops.view import ClusterView
-from sickbay.clock import Randomness, SystemClock, rfc3339
+from sickbay.clock import rfc3339
 from sickbay.convert import clearing
 from sickbay.decide.resolve import GO_ON
 from sickbay.kube import errors, nodes
@@ -68,7 +69,7 @@ def _until(_: click.Context, __: click.Parameter, value: str) -> str:
     if not value:
         return ""
     try:
-        return rfc3339(SystemClock().now() + parse_duration(value))
+        return rfc3339(session.current().clock.now() + parse_duration(value))
     except ValueError as error:
         raise click.BadParameter(str(error)) from None
 
@@ -149,7 +150,7 @@ async def _by_hand(client: Client, node: str, action: str, reason: str) -> str:
         raise click.ClickException(
             f"{node} is under repair already ({opened.metadata.name}); see: sickbay explain {node}"
         )
-    name = dns_label(f"{node[:40].rstrip('.-')}-by-hand-{Randomness().hex(6)}")
+    name = dns_label(f"{node[:40].rstrip('.-')}-by-hand-{session.current().randomness.hex(6)}")
     spec = {
         "origin": "Manual",
         "node": {"name": found.name, "uid": found.uid},
@@ -231,7 +232,7 @@ async def _clear(client: Client, name: str, type_: str, reason: str) -> str:
         raise click.ClickException(f"not cleared: {why_not}")
     condition = node.condition(type_)
     word = clearing.Word(
-        by=await _who(client), reason=reason, at=rfc3339(SystemClock().now()),
+        by=await _who(client), reason=reason, at=session.now(),
         since=(condition.last_transition_time or "") if condition is not None else "",
     )  # fmt: skip
     value = msgspec.json.encode({**clearing.read(node), type_: word}).decode()
@@ -249,7 +250,7 @@ async def _who(client: Client) -> str:
 
 
 async def _resolve(client: Client, found: NodeRepair, outcome: str, reason: str) -> str:
-    value = msgspec.json.encode({"outcome": outcome, "reason": reason, "at": rfc3339(SystemClock().now())}).decode()
+    value = msgspec.json.encode({"outcome": outcome, "reason": reason, "at": session.now()}).decode()
     body = {"metadata": {"annotations": {names.RESOLVE: value}, "resourceVersion": found.metadata.resource_version}}
     await client.patch_merge(kinds.NODE_REPAIR.raw, found.metadata.name, body)
     return f"{found.metadata.name} is resolved as {outcome}"

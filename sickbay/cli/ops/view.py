@@ -13,7 +13,7 @@ from sickbay.api.hold import Hold
 from sickbay.api.node_repair import NodeRepair
 from sickbay.api.repair_pool import RepairPool
 from sickbay.api.repair_rule import RepairRule
-from sickbay.clock import SystemClock
+from sickbay.cli.ops import session
 from sickbay.decide import catalogue, polarity
 from sickbay.decide.arbitration import ordered
 from sickbay.decide.catalogue import Catalogue
@@ -51,7 +51,7 @@ class ClusterView:
             holds=holds.items,
             repairs=repairs.items,
             catalogue=catalogue.build(types.items),
-            now=SystemClock().now(),
+            now=session.current().clock.now(),
             aside={obj["metadata"]["name"]: why for obj in types.items if (why := polarity.aside(obj))},
         )
 
