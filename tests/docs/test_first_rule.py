@@ -229,7 +229,7 @@ async def check(jo: Reader, said: dict[str, str]) -> None:
         "kubectl apply -f rule.yaml": "repairpool.sickbay.dev/train created",
         "kubectl get noderepairs": "WouldAct",
         "sickbay explain": "gpu.xid.79",
-        "sickbay impact": "1 observed repairs of 1 nodes",
+        "sickbay impact": "1 observed repair of 1 node",
         "kubectl patch": "patched",
         "sickbay queue": "sickbay approve gpu-node-17 Drain",
         "sickbay approve": "gpu-node-17: Drain approved",

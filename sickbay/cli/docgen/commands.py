@@ -1,4 +1,7 @@
-"""docs/commands.md: every command with its options, an example and its exit codes, from what click knows."""
+"""docs/commands.md: every command with its options, an example and its exit codes, from what click knows.
+
+Below that stands what the command prints, from a run of it (`outputs`).
+"""
 
 from __future__ import annotations
 
@@ -9,6 +12,7 @@ from pathlib import Path
 
 import click
 
+from sickbay.cli.docgen import outputs
 from sickbay.cli.main import COMMANDS
 
 HEAD = """\
@@ -16,6 +20,10 @@ HEAD = """\
 
 Written from the commands themselves by `python -m sickbay.cli.generate`; a test keeps it current. `sickbay COMMAND -h`
 shows the same. As `kubectl sickbay COMMAND` each works too, when `kubectl-sickbay` is on the path.
+
+What the commands print is from real runs: of one morning in a small simulated cluster with the pools `train` (Act, a
+gate before Drain), `nvl` (Act, a rack that is repaired as a group) and `lab` (Observe). An exit code is shown where it
+is not 0.
 
 Commands that talk to a cluster act as the person whose kubeconfig they use (`--kubeconfig`, `--context`) and need no
 other rights than the same act with kubectl would. `-o json` prints what the text was made from.
@@ -59,10 +67,13 @@ def _with_inner(name: str, command: click.Command) -> Iterator[tuple[str, click.
 
 def markdown() -> str:
     """The page. Raises UndocumentedError."""
-    return "\n".join([HEAD, *(line for name, command in commands() for line in _section(name, command))])
+    shown = outputs.by_command()
+    return "\n".join(
+        [HEAD, *(line for name, command in commands() for line in _section(name, command, shown.get(name, [])))]
+    )
 
 
-def _section(name: str, command: click.Command) -> Iterator[str]:
+def _section(name: str, command: click.Command, scenes: list[outputs.Scene]) -> Iterator[str]:
     text, example = explained(name, command)
     context = click.Context(command, info_name=f"sickbay {name}")
     usage = " ".join(command.collect_usage_pieces(context))
@@ -74,6 +85,10 @@ def _section(name: str, command: click.Command) -> Iterator[str]:
     options = list(_options(command, context))
     if options:
         yield from ("| option | default | meaning |", "|---|---|---|", *options, "")
+    if not scenes and not isinstance(command, click.Group):
+        raise UndocumentedError(f"sickbay {name}: docgen/outputs.py shows nothing that it prints")
+    for scene in scenes:
+        yield from outputs.lines(scene)
 
 
 def explained(name: str, command: click.Command) -> tuple[str, str]:

@@ -81,6 +81,11 @@ def print_table(headings: list[str], rows: list[list[str]], empty: str) -> None:
         click.echo("   ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip())
 
 
+def counted(number: int, word: str) -> str:
+    """`1 file`, `2 files`."""
+    return f"{number} {word}{'' if number == 1 else 's'}"
+
+
 def section(title: str, lines: list[str]) -> Iterator[str]:
     """A title and its lines, indented; nothing where there are none."""
     if lines:

@@ -12,7 +12,7 @@ import click
 from sickbay.api import kinds
 from sickbay.api.actions import ACTIONS
 from sickbay.api.duration import format_duration, parse_duration
-from sickbay.cli.ops.cluster import connection, output, print_json, print_table
+from sickbay.cli.ops.cluster import connection, counted, output, print_json, print_table
 from sickbay.cli.ops.view import ClusterView
 from sickbay.decide.impact import Assumptions, Impact, impact
 from sickbay.decide.typicaltimes import ANSWER
@@ -80,8 +80,8 @@ def _print(found: Impact) -> None:
         click.echo("nothing was observed that Act would have repaired")
         return
     click.echo(
-        f"{found.repairs} observed repairs of {found.nodes} nodes; Act would have taken out {found.taken}, at most "
-        f"{found.most_out} at once, {found.gpu_hours:.1f} GPU-hours in all\n"
+        f"{counted(found.repairs, 'observed repair')} of {counted(found.nodes, 'node')}; Act would have taken out "
+        f"{found.taken}, at most {found.most_out} at once, {found.gpu_hours:.1f} GPU-hours in all\n"
     )
     _print_faults(found)
     _print_gates(found)
@@ -104,7 +104,9 @@ def _print_faults(found: Impact) -> None:
 
 def _print_gates(found: Impact) -> None:
     for gate in found.gates:
-        click.echo(f"\nGate before {gate.step}: {gate.by} would have been asked {gate.times} times", nl=False)
+        click.echo(
+            f"\nGate before {gate.step}: {gate.by} would have been asked {counted(gate.times, 'time')}", nl=False
+        )
     if found.gates:
         click.echo()
 
@@ -115,7 +117,8 @@ def _print_limits(found: Impact) -> None:
     for limit in found.limits:
         waits = f", {limit.waiting} of them to this moment" if limit.waiting else ""
         click.echo(
-            f"\n{limit.limit}: in the way of {limit.repairs} repairs (longest {_time(limit.longest_seconds)}){waits}",
+            f"\n{limit.limit}: in the way of {counted(limit.repairs, 'repair')} "
+            f"(longest {_time(limit.longest_seconds)}){waits}",
             nl=False,
         )
     if found.limits:

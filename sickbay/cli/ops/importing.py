@@ -10,6 +10,7 @@ import yaml
 
 from sickbay.api.actions import ACTIONS
 from sickbay.api.words import Step
+from sickbay.cli.ops.cluster import counted
 from sickbay.cli.ops.manifests import documents
 from sickbay.decide import catalogue
 from sickbay.decide.imports.ack import Imported, RefusedError, Words, import_ack
@@ -82,7 +83,8 @@ def _tell(made: Imported) -> None:
         click.echo(f"note: {note}", err=True)
     kinds = [manifest["kind"] for manifest in made.manifests]
     click.echo(
-        f"{kinds.count('RepairRule')} rules, {kinds.count('RepairPool')} pools in Observe, {len(made.notes)} notes; "
+        f"{counted(kinds.count('RepairRule'), 'rule')}, {counted(kinds.count('RepairPool'), 'pool')} in Observe, "
+        f"{counted(len(made.notes), 'note')}; "
         "judge them with: sickbay check FILE",
         err=True,
     )

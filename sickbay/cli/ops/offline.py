@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from sickbay.cli.ops.cluster import output, print_json, print_table
+from sickbay.cli.ops.cluster import counted, output, print_json, print_table
 from sickbay.cli.ops.manifests import documents
 from sickbay.decide import catalogue as catalogues
 
@@ -59,6 +59,6 @@ def check(files: tuple[Path, ...], output: str) -> None:
             click.echo(f"{p.file}:{p.line}: {p.severity}: {p.object}: {p.message}")
         wrong = sum(p.severity == "error" for p in problems)
         counts = ((len(files), "file"), (wrong, "error"), (len(problems) - wrong, "warning"))
-        click.echo(", ".join(f"{n} {word}{'' if n == 1 else 's'}" for n, word in counts))
+        click.echo(", ".join(counted(n, word) for n, word in counts))
     if any(p.severity == "error" for p in problems):
         raise click.exceptions.Exit(1)
