@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 from sickbay.cli.docgen import files
@@ -43,13 +44,14 @@ class _Telling:
         self.scenes.append(Scene(command, about, tuple(self.place.run(line) for line in lines)))
 
 
-def scenes() -> list[Scene]:
-    """All scenes, in the order of the story."""
+@cache
+def scenes() -> tuple[Scene, ...]:
+    """All scenes, in the order of the story, which is played once in a process."""
     with situation() as place:
         telling = _Telling(place)
         for chapter in _CHAPTERS:
             chapter(telling)
-    return telling.scenes
+    return tuple(telling.scenes)
 
 
 def by_command() -> dict[str, list[Scene]]:
