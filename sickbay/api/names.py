@@ -120,6 +120,8 @@ BREAKER_OPEN = "BreakerOpen"
 WOULD_QUARANTINE = "WouldQuarantine"
 CANCEL_HOLD_ENDS = "CancelHoldEnds"
 """On an ended NodeRepair an hour before what a person decided is over, while the fault is still there."""
+POOL_WITHDRAWN = "PoolWithdrawn"
+"""On a NodeRepair whose next step does not begin because its pool observes, is gone, or has lost the node."""
 FROZEN = "Frozen"
 """On a NodeRepair while a Hold of level EveryAct keeps everything as it is."""
 

@@ -206,6 +206,7 @@ class Needs(StrEnum):
     UNKNOWN_RESULT = "UnknownResult"
     CONTACT_SUPPORT = "ContactSupport"
     HOOK_FAILED = "HookFailed"
+    POOL_WITHDRAWN = "PoolWithdrawn"
 
 
 class Stage(StrEnum):

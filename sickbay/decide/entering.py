@@ -9,7 +9,7 @@ import msgspec
 from sickbay.api.duration import parse_duration
 from sickbay.api.words import HoldLevel, Needs, Origin, Outcome, Phase, Step, StepState, WaitsFor
 from sickbay.clock import rfc3339
-from sickbay.decide import domains, faultstate, gate, group, rungs, starting, together, urgency, withheld
+from sickbay.decide import domains, faultstate, gate, group, mandate, rungs, starting, together, urgency, withheld
 from sickbay.decide.arbitration import rank, strength
 from sickbay.decide.endings import end, withdraw
 from sickbay.decide.hand import holds_node, untouched
@@ -33,8 +33,10 @@ def enter(work: Work) -> None:
         return None
     step = work.current.step
     if step in (Step.QUARANTINE, Step.DRAIN, Step.REPAIR):
-        if faultstate.recovered(work) and not _found_unwell(work) and group.acting(work) is None:
+        if needless(work):
             return leave(work)
+        if mandate.missing(work):
+            return None
         if _young(work) or _paused(work) or _replanned(work) or _stepped_back(work) or _off_limits(work) or held(work):
             return None
         if taken_out(work):
@@ -55,6 +57,11 @@ def _first(work: Work) -> None:
     work.current.attempt = 1
     first = work.plan.steps[0].step if work.plan.steps else Step.VALIDATE
     gate.go_to(work, first)
+
+
+def needless(work: Work) -> bool:
+    """All faults are proven gone, and nothing is left to repair."""
+    return faultstate.recovered(work) and not _found_unwell(work) and group.acting(work) is None
 
 
 def leave(work: Work) -> None:

@@ -157,6 +157,8 @@ def next_command(repair: NodeRepair) -> str:
         return f"sickbay approve {node} {status.current.step}"
     if status.needs == Needs.HOOK_FAILED:
         return f"sickbay resolve {node} --outcome GoOn"
+    if status.needs == Needs.POOL_WITHDRAWN:
+        return f"sickbay resolve {node} --outcome CancelledByPerson   (the node returns as it is)"
     if status.phase == Phase.NEEDS_HUMAN:
         return f"sickbay resolve {node} --outcome Repaired"
     if status.phase == Phase.PARKED:

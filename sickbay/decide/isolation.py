@@ -46,7 +46,10 @@ def _grant(work: Work, devices: list[str]) -> None:
 
 
 def _wanted(work: Work) -> set[str]:
-    """Cards of faults that are not proven gone, whose types ask for it and whose pool allows it."""
+    """Cards of faults that are not proven gone, whose types ask for it and whose pool allows it.
+
+    Where the pool is gone, what stands stays: a sick card returns by proof, not because an object was deleted.
+    """
     if work.status.phase == Phase.CANCELLING or work.repair.ended:
         return set()
     return {device for fault in work.repair.spec.faults if _isolates(work, fault) for device in fault.devices}
@@ -54,14 +57,15 @@ def _wanted(work: Work) -> set[str]:
 
 def _isolates(work: Work, fault: RepairFault) -> bool:
     known, pool = work.view.types.get(fault.type), work.view.pool
-    if fault.cleared_at is not None or known is None or pool is None:
+    if fault.cleared_at is not None or known is None:
         return False
-    return bool(known.spec.isolate_device) and fault.type in pool.spec.device_isolation.faults
+    return bool(known.spec.isolate_device) and (pool is None or fault.type in pool.spec.device_isolation.faults)
 
 
 def _may_start(work: Work) -> bool:
-    """Nothing new under a Hold, on a node that is somebody else's, or once people have been called."""
-    return not work.view.hold and not work.view.hands_off and work.status.phase != Phase.NEEDS_HUMAN
+    """Nothing new under a Hold, on a node that is somebody else's, without the pool, or once people were called."""
+    view = work.view
+    return not (view.hold or view.hands_off or view.withdrawn) and work.status.phase != Phase.NEEDS_HUMAN
 
 
 def _whole_node(work: Work, count: int, most: int) -> None:

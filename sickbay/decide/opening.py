@@ -190,6 +190,8 @@ def _again(
     if known is None or not repair.status.ended_at:
         return None
     outcome, same = repair.status.outcome, active.identity == known.source.id and active.since is not None
+    if outcome == Outcome.GAVE_UP and repair.spec.pool.uid != pool.metadata.uid:
+        return None  # the pause is for trying the same again; under another pool it is not the same
     if outcome == Outcome.GAVE_UP:
         return parse_time(repair.status.ended_at) + pause_after(_given_up(active.name, history))
     if outcome in (Outcome.REPAIRED, Outcome.SELF_RECOVERED) and same and known.cleared_at is not None:

@@ -4,12 +4,13 @@ a late approval opens the gate that timed out
 all faults are proven gone: Validate, or the end where nothing was done
 a fault whose proof was missing is there again: its plan goes on
 the fault that needed people is gone, another one is left: that one's plan
+the pool that had gone, or only observed, acts on the node again: its plan goes on
 """
 
 from __future__ import annotations
 
 from sickbay.api.words import Needs, Phase, Step
-from sickbay.decide import entering, faultstate, gate, group, urgency
+from sickbay.decide import entering, faultstate, gate, group, mandate, urgency
 from sickbay.decide.hand import holds_node
 from sickbay.decide.replan import take_over
 from sickbay.decide.work import Work
@@ -22,6 +23,10 @@ def stand(work: Work) -> None:
         moved = _at_gate(work)
     elif status.needs == Needs.GROUP_CANNOT_FIT:
         moved = _fits_now(work)
+    elif status.needs == Needs.POOL_WITHDRAWN:
+        moved = _left(work) or mandate.back(work)
+        if not moved:
+            mandate.still_missing(work)
     else:
         moved = _cleared(work) or _back_again(work) or _another_leads(work)
     if not moved:
@@ -34,11 +39,21 @@ def _at_gate(work: Work) -> bool:
     if current.step in (Step.QUARANTINE, Step.DRAIN, Step.REPAIR) and faultstate.recovered(work):
         entering.leave(work)
         return True
+    if current.step in mandate.STARTS and mandate.missing(work):
+        return True
     urgency.refresh(work)
     if gate.passed(work):
         status.phase, current.waits_for, current.deadline = Phase.PENDING, "", None
         return True
     return status.phase != Phase.NEEDS_HUMAN
+
+
+def _left(work: Work) -> bool:
+    """The faults are gone, and the way back needs no pool."""
+    if not entering.needless(work):
+        return False
+    entering.leave(work)
+    return True
 
 
 def _cleared(work: Work) -> bool:

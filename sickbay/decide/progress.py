@@ -16,7 +16,19 @@ import msgspec
 from sickbay.api.node_repair import NodeRepair
 from sickbay.api.words import HoldLevel, Origin, Outcome, Phase, ReportState, Step, StepState
 from sickbay.clock import rfc3339
-from sickbay.decide import entering, faultstate, freeze, group, isolation, people, resolve, restoring, running, together
+from sickbay.decide import (
+    entering,
+    faultstate,
+    freeze,
+    group,
+    isolation,
+    mandate,
+    people,
+    resolve,
+    restoring,
+    running,
+    together,
+)
 from sickbay.decide.endings import cancel, cancelling, end, withdraw
 from sickbay.decide.hand import holds_node, node_lost, persons_hand
 from sickbay.decide.work import View, Work
@@ -47,10 +59,13 @@ def _look(work: Work) -> Work:
         return _gone(work)
     if repair.spec.origin != Origin.MANUAL and not work.plan.steps:
         return end(work, Outcome.CANCELLED_BY_PERSON, work.plan.reason)  # a tombstone: see memory.py
-    if view.observe and not holds_node(repair):
+    if view.withdrawn:
+        mandate.put_back(work)
+    if view.observe and mandate.not_begun(work):
         return _observing(work)
     if work.status.phase == Phase.WOULD_ACT:
-        return end(work, Outcome.OBSERVED, "the pool acts now: what is still wrong becomes a repair of its own")
+        why = view.unowned or "the pool acts now"
+        return end(work, Outcome.OBSERVED, f"{why}: what is still wrong becomes a repair of its own")
     if work.status.phase != Phase.CANCELLING and _cancelled(work) and repair.ended:
         return work
     if view.hold == HoldLevel.EVERY_ACT:
@@ -59,6 +74,8 @@ def _look(work: Work) -> Work:
     if work.status.phase == Phase.CANCELLING:
         return cancelling(work)
     if restoring.pending(work):
+        return work
+    if mandate.over(work):
         return work
     together.keep_up(work)
     faultstate.refresh(work)

@@ -42,8 +42,8 @@ def handled(work: Work, hand: str) -> bool:
     if known is not None:
         return not known.done and work.now < work.moment(known.at) + PATIENCE
     user = automation(work.node, work.view.automation)
-    if not user:
-        return False
+    if not user or work.view.withdrawn:
+        return False  # nothing is put on a node on which nothing may begin
     work.status.restored = Restored(by=user[:512], at=rfc3339(work.now))
     drain = work.state(Step.DRAIN) if work.plan.step(Step.DRAIN) is not None else None
     acted = work.is_state(Step.REPAIR, StepState.RUNNING, StepState.DONE)

@@ -13,8 +13,8 @@ from sickbay.api.node_repair import NodeRepair, Plan
 from sickbay.api.recovery_policy import RecoveryPolicy
 from sickbay.api.repair_pool import Domain, RepairPool
 from sickbay.api.repair_rule import RepairRule
-from sickbay.api.words import HoldLevel, Origin, Step, Urgency
-from sickbay.decide import budget, domains, jobgate, opening
+from sickbay.api.words import HoldLevel, Origin, Phase, Step, Urgency
+from sickbay.decide import budget, domains, jobgate, mandate, opening
 from sickbay.decide import plan as planning
 from sickbay.decide.faults import Active
 from sickbay.decide.group import GroupView
@@ -50,6 +50,7 @@ class Views:
         if repair.spec.group.id:
             hold, hands_off = self._shared_stops(repair, hold, hands_off, now)
         observe = pool is not None and _observed(repair, pool, sources)
+        unowned = self._unowned(repair, node)
         joins, other = self._joining(repair, node, pool, now, observe)
         return View(
             now=now,
@@ -61,6 +62,7 @@ class Views:
             hold=holds.known_level(hold),
             hold_reason=f"{hold.metadata.name}: {hold.spec.reason}" if hold is not None else "",
             observe=observe,
+            unowned=unowned,
             acting=min(other, default="") if observe else "",
             hands_off=hands_off,
             joins=joins,
@@ -74,6 +76,29 @@ class Views:
             claimed_by=self._claiming(repair, node),
             jobs=lambda step, attempt, asked: self._jobs(repair, step, attempt, asked, now),
         )
+
+    def _unowned(self, repair: NodeRepair, node: Node) -> str:
+        """Why its pool has no say over its node any more. A group that has begun has one only with all its members.
+
+        One that has not begun never fits, which people are told at once (`domains.misfit`).
+        """
+        if not repair.spec.group.id:
+            return self._own_say(repair, node)
+        members = [r for r in self._sources.group_of(repair) if not r.ended and r.status.phase != Phase.CANCELLING]
+        for member in [repair, *members] if any(not untouched(r) for r in members) else ():
+            its_node = self._sources.nodes.get(member.spec.node.name)
+            why = self._own_say(member, its_node) if its_node is not None else ""
+            pool = self._sources.pools.get(member.spec.pool.name)
+            other = member.metadata.uid != repair.metadata.uid
+            if other and not why and pool is not None and _observed(member, pool, self._sources):
+                why = f"pool {pool.metadata.name} only observes this fault now"
+            if why:
+                return f"member {member.spec.node.name} of the group: {why}" if other else why
+        return ""
+
+    def _own_say(self, repair: NodeRepair, node: Node) -> str:
+        pool = self._sources.pools.get(repair.spec.pool.name)
+        return mandate.unowned(repair, pool, self._sources.pools_of(node)[0])
 
     def _group(self, repair: NodeRepair) -> GroupView | None:
         """The other members of its group."""

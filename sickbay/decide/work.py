@@ -48,6 +48,9 @@ class View:
     """Level of the strictest Hold on the node, "" for none."""
     hold_reason: str = ""
     observe: bool = False
+    """Its pool only observes the leading fault."""
+    unowned: str = ""
+    """Why its pool has no say over the node any more; "" while it has. In a group that has begun: over any member's."""
     acting: str = ""
     """A fault of the node that would be acted on now, though this repair only observes; "" when there is none."""
     hands_off: str = ""
@@ -73,6 +76,13 @@ class View:
     """The other members of its group; None where it has none."""
     claimed_by: NodeRepair | None = None
     """The leader of another group that names this node as a member and may take the repair over."""
+
+    @property
+    def withdrawn(self) -> str:
+        """Why no step may begin any more under the pool; "" when steps may."""
+        if self.unowned or not self.observe:
+            return self.unowned
+        return f"pool {self.pool.metadata.name if self.pool is not None else ''} only observes this fault now"
 
 
 @dataclass(frozen=True, slots=True)

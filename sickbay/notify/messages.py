@@ -18,7 +18,7 @@ from sickbay.api import names
 from sickbay.api.duration import parse_duration
 from sickbay.api.infra_event import InfraEvent
 from sickbay.api.node_repair import NodeRepair
-from sickbay.api.words import MessageCategory, Needs, Phase, WaitsFor
+from sickbay.api.words import MessageCategory, Needs, Outcome, Phase, WaitsFor
 from sickbay.clock import parse_time, rfc3339
 
 STALE = timedelta(hours=1)
@@ -145,7 +145,8 @@ def _needing(repair: NodeRepair, now: datetime, due: Due) -> None:
         return
     since, node = parse_time(current.since), repair.spec.node.name
     approve = status.needs == Needs.APPROVAL_TIMEOUT
-    command = f"sickbay approve {node} {current.step}" if approve else f"sickbay resolve {node} --outcome Repaired"
+    outcome = Outcome.CANCELLED_BY_PERSON if status.needs == Needs.POOL_WITHDRAWN else Outcome.REPAIRED
+    command = f"sickbay approve {node} {current.step}" if approve else f"sickbay resolve {node} --outcome {outcome}"
     moments = [timedelta(0), *NEEDS_REMINDERS]
     moments += [NEEDS_REMINDERS[-1] + NEEDS_EVERY * (i + 1) for i in range(MAX_REMINDERS)]
     for number, moment in _latest(since, moments, now, due):

@@ -62,7 +62,7 @@ class Story:
         self.conditions: dict[str, Any] = dict.fromkeys(faults, ("True", 0))
         self.node_there = True
         self.hold = self.hold_reason = self.hands_off = ""
-        self.observe, self.acting = observe, ""
+        self.observe, self.acting, self.unowned = observe, "", ""
         self.joins: frozenset[str] | None = None
         self.slots: set[str] = set()
         self.pods: list[Pod] | None = []
@@ -100,6 +100,7 @@ class Story:
             hold=self.hold,
             hold_reason=self.hold_reason or "a reason",
             observe=self.observe,
+            unowned=self.unowned,
             acting=self.acting,
             hands_off=self.hands_off,
             joins=self.joins,

@@ -70,7 +70,16 @@ def test_a_pool_that_goes_back_to_observe_takes_its_question_back():
     assert story.clean()
 
 
-def test_a_node_that_is_held_already_is_brought_to_an_end():
-    story = Story("test.reboot").run("Quarantine")
+@pytest.mark.parametrize("claimed", [False, True], ids=["not-claimed", "claimed"])
+def test_a_service_is_not_restarted_when_the_pool_goes_back_to_observe_before_it_begins(claimed):
+    story = Story("test.service", rule=rule(procedure("Repair")))
+    story.at("Repair", "Running")
+    if claimed:
+        story.report("Claimed")
     story.observe = True
-    story.run("Drain", "Repair", "Validate", "Unquarantine").ended("Succeeded", "Repaired")
+    story.look()
+    if claimed:
+        story.at("Repair", "Running")
+        return
+    assert story.phase == "WouldAct"
+    assert story.state("Repair") == "Waiting", "execute must find nothing to claim"
