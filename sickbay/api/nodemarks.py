@@ -14,6 +14,14 @@ from sickbay.api import names
 from sickbay.api.core import Node
 from sickbay.api.node_repair import ApprovalForm, Prior
 
+OUR_TAINT = (names.QUARANTINE, "NoSchedule")
+"""Key and effect. Never NoExecute: that would start the forced detach of volumes after 6 minutes."""
+UNSCHEDULABLE, TAINT = "unschedulable", "taint"
+"""Words of the stamp for what is no label or annotation."""
+
+CORDON, FOREIGN = "cordon", "Foreign"
+"""In `status.current.args` of a release: the cordon that may stand on the node by then is not the one we have set."""
+
 
 class QuarantineMark(msgspec.Struct, kw_only=True, rename={"node_uid": "nodeUID"}):
     """The value of `sickbay.dev/quarantine`, written in the same patch as the cordon."""
@@ -66,6 +74,34 @@ def marked_by(node: Node, uid: str) -> bool:
     """True when the node carries the mark of the NodeRepair with this UID."""
     mark = read_mark(node)
     return mark is not None and mark.uid == uid
+
+
+def taken_back(node: Node, uid: str, tainted: bool) -> str:
+    """What somebody has done to a node that the NodeRepair with this UID holds, in words; "" while its marks stand.
+
+    tainted   the repair's Quarantine sets our taint, too
+    """
+    if not node.unschedulable:
+        return "the node was uncordoned"
+    mark = read_mark(node)
+    if mark is None:
+        return f"the annotation {names.QUARANTINE} was removed or made unreadable"
+    if mark.uid != uid:
+        return f"the annotation {names.QUARANTINE} was changed"
+    had = any((taint.key, taint.effect) == OUR_TAINT for taint in mark.prior.taints)
+    if tainted and not had and not any((taint.key, taint.effect) == OUR_TAINT for taint in node.taints):
+        return f"the taint {names.QUARANTINE} was removed or changed"
+    if cordoned_anew(node):
+        return f"the node was uncordoned, and cordoned again by {changed_by(node).user or 'somebody'}"
+    return ""
+
+
+def cordoned_anew(node: Node) -> bool:
+    """The cordon that stands was set by somebody else while we held the node: ours had been lifted before.
+
+    Known by the stamp only, which Quarantine takes off when it cordons.
+    """
+    return node.unschedulable and UNSCHEDULABLE in changed_by(node).what.split(",")
 
 
 def read_inquiry(node: Node) -> Inquiry | None:

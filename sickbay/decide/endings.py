@@ -7,10 +7,11 @@ from datetime import timedelta
 import msgspec
 
 from sickbay.api import names
+from sickbay.api.nodemarks import CORDON, FOREIGN, cordoned_anew
 from sickbay.api.words import Outcome, Phase, Step, StepState
 from sickbay.clock import rfc3339
 from sickbay.decide.approval import withdraw_ops
-from sickbay.decide.hand import holds_node, node_lost
+from sickbay.decide.hand import holds_node, marked, node_lost
 from sickbay.decide.work import Work
 
 ROLLBACK_PATIENCE = timedelta(minutes=10)
@@ -77,16 +78,30 @@ def cancel(work: Work, outcome: Outcome, message: str) -> Work:
     if not holds_node(work.repair):
         return end(work, outcome, message)
     withdraw(work)
-    start_rollback(work, message)
+    start_rollback(work, message, not _cordon_is_ours(work))
     return work
 
 
-def start_rollback(work: Work, message: str) -> None:
-    """Have execute give back what we hold (Unquarantine under phase Cancelling)."""
+def _cordon_is_ours(work: Work) -> bool:
+    """The cordon that stands now is the one that Quarantine has set. Once it was lifted, the next one is not.
+
+    Until Quarantine is done we may not have seen our own cordon yet.
+    """
+    if node_lost(work.repair, work.view.node) or not work.is_state(Step.QUARANTINE, StepState.DONE):
+        return True
+    return work.node.unschedulable and not cordoned_anew(work.node)
+
+
+def start_rollback(work: Work, message: str, foreign_cordon: bool) -> None:
+    """Have execute give back what we hold (Unquarantine under phase Cancelling).
+
+    foreign_cordon   a cordon that stands there by then is somebody else's
+    """
     current, state = work.current, work.state(Step.UNQUARANTINE)
     current.step = Step.UNQUARANTINE
     current.attempt += 1
-    current.action, current.args, current.stage = "", {}, ""
+    current.action, current.stage = "", ""
+    current.args = {CORDON: FOREIGN} if foreign_cordon else {}
     current.since = rfc3339(work.now)
     state.state, state.started = StepState.RUNNING, rfc3339(work.now)
     work.wait(Phase.CANCELLING, "", message, "Retry", work.now + ROLLBACK_PATIENCE)
@@ -107,7 +122,8 @@ def cancelling(work: Work) -> Work:
     deadline = work.moment(work.current.deadline)
     if (report is not None and report.state == "Failed") or work.now >= deadline:
         work.close_attempt(StepState.FAILED)
-        start_rollback(work, work.status.message)
+        foreign = work.current.args.get(CORDON) == FOREIGN
+        start_rollback(work, work.status.message, foreign or not marked(work.repair, work.node))
         return work
     work.wake(deadline)
     return work

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from sickbay.api import names
 from sickbay.api.core import Node
 from sickbay.api.node_repair import NodeRepair, RepairNode
-from sickbay.api.nodemarks import marked_by, read_mark
+from sickbay.api.nodemarks import marked_by, taken_back
 from sickbay.api.words import Stage, Step, StepState
 
 
@@ -63,11 +62,5 @@ def persons_hand(repair: NodeRepair, node: Node) -> str:
     """
     if not _marks_stand(repair):
         return ""
-    if not node.unschedulable:
-        return "the node was uncordoned"
-    mark = read_mark(node)
-    if mark is None:
-        return f"the annotation {names.QUARANTINE} was removed or made unreadable"
-    if mark.uid != repair.metadata.uid:
-        return f"the annotation {names.QUARANTINE} was changed"
-    return ""
+    planned = repair.spec.plan.step(Step.QUARANTINE)
+    return taken_back(node, repair.metadata.uid, planned is not None and bool(planned.taint))

@@ -14,6 +14,7 @@ from __future__ import annotations
 import msgspec
 
 from sickbay.api.node_repair import NodeRepair
+from sickbay.api.nodemarks import CORDON, FOREIGN, cordoned_anew
 from sickbay.api.words import HoldLevel, Origin, Outcome, Phase, ReportState, Step, StepState
 from sickbay.clock import rfc3339
 from sickbay.decide import (
@@ -30,7 +31,7 @@ from sickbay.decide import (
     together,
 )
 from sickbay.decide.endings import cancel, cancelling, end, withdraw
-from sickbay.decide.hand import holds_node, node_lost, persons_hand
+from sickbay.decide.hand import holds_node, marked, node_lost, persons_hand
 from sickbay.decide.work import View, Work
 
 _DECODE = msgspec.json.Decoder(NodeRepair).decode
@@ -180,7 +181,9 @@ def _left_quarantined(work: Work) -> Work:
         return work
     failed = report is not None and report.state in (ReportState.FAILED, ReportState.UNKNOWN)
     if failed or persons_hand(work.repair, work.node):
-        work.current.step = Step.UNQUARANTINE
+        again = failed and (work.current.args.get(CORDON) == FOREIGN or not marked(work.repair, work.node))
+        theirs = again or not work.node.unschedulable or cordoned_anew(work.node)
+        work.current.step, work.current.args = Step.UNQUARANTINE, {CORDON: FOREIGN} if theirs else {}
         work.current.attempt += 1
         step = work.state(Step.UNQUARANTINE)
         step.state, step.started = StepState.RUNNING, rfc3339(work.now)

@@ -17,10 +17,10 @@ from fnmatch import fnmatchcase
 from sickbay.api import names
 from sickbay.api.core import Node
 from sickbay.api.node_repair import Restored
-from sickbay.api.nodemarks import changed_by
+from sickbay.api.nodemarks import TAINT, UNSCHEDULABLE, changed_by
 from sickbay.api.words import Step, StepState
 from sickbay.clock import rfc3339
-from sickbay.decide.hand import marked
+from sickbay.decide.hand import persons_hand
 from sickbay.decide.work import Work
 
 PATIENCE = timedelta(minutes=10)
@@ -32,7 +32,7 @@ def automation(node: Node, patterns: Iterable[str]) -> str:
     """The known automation that changed our mark last; "" for anybody else, and where nothing tells."""
     stamp = changed_by(node)
     user, what = stamp.user.lower(), stamp.what.split(",")
-    ours = "unschedulable" in what or names.QUARANTINE in what
+    ours = any(word in what for word in (UNSCHEDULABLE, TAINT, names.QUARANTINE))
     return stamp.user if ours and any(fnmatchcase(user, p.lower()) for p in patterns) else ""
 
 
@@ -59,7 +59,7 @@ def pending(work: Work) -> bool:
     known = work.status.restored
     if known is None or known.done:
         return False
-    if marked(work.repair, work.node) and work.node.unschedulable:
+    if not persons_hand(work.repair, work.node):
         known.done = True
         return False
     if work.current.deadline and work.moment(work.current.deadline) <= work.now + LOOK:

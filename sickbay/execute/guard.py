@@ -14,7 +14,7 @@ from sickbay.api.core import Node
 from sickbay.api.hold import Hold
 from sickbay.api.markers import leaving_by
 from sickbay.api.node_repair import NodeRepair
-from sickbay.api.nodemarks import marked_by
+from sickbay.api.nodemarks import taken_back
 from sickbay.api.words import HoldLevel, Phase, Step, StepState, WaitsFor
 from sickbay.execute.attempt import is_current
 
@@ -98,7 +98,8 @@ def still_ours(repair: NodeRepair, node: Node) -> bool:
     """True unless the node should carry our mark and does not: somebody took it back, and decide will cancel."""
     if repair.status.step(Step.QUARANTINE).state != StepState.DONE:
         return True
-    return node.unschedulable and marked_by(node, repair.metadata.uid)
+    planned = repair.spec.plan.step(Step.QUARANTINE)
+    return not taken_back(node, repair.metadata.uid, planned is not None and bool(planned.taint))
 
 
 def check_holds(found: Iterable[Hold], repair: NodeRepair, node: Node, pools: list[str], now: datetime) -> None:

@@ -11,7 +11,7 @@ import msgspec
 from sickbay.api import markers, names
 from sickbay.api.core import Node, Taint
 from sickbay.api.node_repair import NodeRepair, Prior, PriorCondition, RepairTaint
-from sickbay.api.nodemarks import QuarantineMark, question_taken_off, read_mark
+from sickbay.api.nodemarks import OUR_TAINT, QuarantineMark, question_taken_off, read_mark
 from sickbay.api.words import Step
 from sickbay.kube.nodes import Op, annotation_ops, label_ops, taint_ops, unschedulable_ops
 
@@ -19,9 +19,6 @@ KEEP_AWAY = (names.SCALE_DOWN_DISABLED, names.DO_NOT_DISRUPT)
 """While we hold a node, the autoscaler and Karpenter must not take it away as unneeded."""
 LIFECYCLE_REASON = markers.OURS
 """Reason of the lifecycle conditions we set: by it they are told apart from those of others."""
-EFFECT = "NoSchedule"
-"""Never NoExecute: that would start the forced detach of volumes after 6 minutes."""
-OUR_TAINT = (names.QUARANTINE, EFFECT)
 
 
 def set_ops(node: Node, repair: NodeRepair, taint: str, at: str) -> tuple[list[Op], Prior]:
@@ -30,10 +27,13 @@ def set_ops(node: Node, repair: NodeRepair, taint: str, at: str) -> tuple[list[O
     # A mark of an incident that is over was left behind: what was there before *it* is what has to come back.
     prior = before.prior if before is not None else _prior(node)
     mark = QuarantineMark(repair=repair.metadata.name, uid=repair.metadata.uid, node_uid=node.uid, at=at, prior=prior)
-    annotations = {names.QUARANTINE: msgspec.json.encode(mark).decode(), **dict.fromkeys(KEEP_AWAY, "true")}
+    annotations: dict[str, str | None] = dict.fromkeys(KEEP_AWAY, "true")
+    annotations[names.QUARANTINE] = msgspec.json.encode(mark).decode()
     # One of that name which stands there already does the same; it is somebody's own and keeps its value.
     stands = any((t.key, t.effect) == OUR_TAINT for t in node.taints)
-    ours = [Taint(key=names.QUARANTINE, value=taint, effect=EFFECT)] if taint and not stands else []
+    ours = [Taint(key=OUR_TAINT[0], value=taint, effect=OUR_TAINT[1])] if taint and not stands else []
+    # From here on the stamp tells of hands on what is ours; one that stands there tells of something before that.
+    annotations[names.CHANGED_BY] = None
     ops = annotation_ops(node, annotations) + unschedulable_ops(node, True) + taint_ops(node, add=ours)
     return ops, prior
 
@@ -79,15 +79,15 @@ def _prior(node: Node) -> Prior:
     )
 
 
-def clear_ops(node: Node, prior: Prior | None, repair: NodeRepair) -> list[Op]:
-    """Operations that take this repair's marks back. `prior` is its record of before; None: it never marked the node.
+def clear_ops(node: Node, prior: Prior | None, repair: NodeRepair, lift: bool = True, astray: bool = False) -> list[Op]:
+    """Operations that take this repair's marks back. What others have changed since is left as they want it.
 
-    What others have changed since is left as they want it: a node that a person has uncordoned stays so, and so does a
-    cordon from which a person has removed our mark.
+    prior    its record of before; None: it never marked the node
+    lift     the cordon that stands is the one that this repair has set
+    astray   a mark of another repair is nobody's: somebody has tampered with ours
     """
     mark = read_mark(node)
-    ours = mark is not None and mark.uid == repair.metadata.uid
-    if mark is not None and not ours:
+    if mark is not None and mark.uid != repair.metadata.uid and not astray:
         return []  # another incident holds the node by now
     labels, annotations = question_taken_off(node, repair.metadata.uid, repair.spec.plan.form)
     if prior is None:
@@ -98,6 +98,6 @@ def clear_ops(node: Node, prior: Prior | None, repair: NodeRepair) -> list[Op]:
             annotations[key] = prior.annotations.get(key)
     had_taint = any((t.key, t.effect) == OUR_TAINT for t in prior.taints)
     ops = annotation_ops(node, annotations) + taint_ops(node, remove=[] if had_taint else [OUR_TAINT])
-    if ours and node.unschedulable and not prior.unschedulable:
+    if lift and node.unschedulable and not prior.unschedulable:
         ops += unschedulable_ops(node, False)
     return ops + label_ops(node, labels)

@@ -11,10 +11,10 @@ from functools import partial
 
 import structlog
 
-from sickbay.api import names
+from sickbay.api import kinds, names
 from sickbay.api.core import Node
 from sickbay.api.node_repair import NodeRepair, Prior
-from sickbay.api.nodemarks import read_mark
+from sickbay.api.nodemarks import CORDON, FOREIGN, cordoned_anew, marked_by, read_mark
 from sickbay.api.words import Phase, Step, StepState
 from sickbay.execute import lifecycle
 from sickbay.execute.attempt import key_of
@@ -38,13 +38,15 @@ class Release:
         self._observe = observe
         self._owners = owners
         self._backends = backends
+        self._tried: dict[str, str] = {}
+        """By the attempt's key: the version of the node on which our marks were last taken away, or tried to be."""
 
     async def look(self, look: Look) -> Progress:
         permit = await look.permit()
         repair, node = permit.repair, permit.node
         prior = _recorded(node, repair)
         works: list[Work] = [
-            partial(self._unmark, node, prior, repair),
+            partial(self._unmark, look, node, prior, repair),
             partial(self._calm, node, prior),
             partial(self._owners.release, node),
         ]
@@ -56,8 +58,34 @@ class Release:
         held = prior is not None and prior.unschedulable
         return done("our marks are gone; the cordon is not ours" if held else "uncordoned")
 
-    async def _unmark(self, node: Node, prior: Prior | None, repair: NodeRepair) -> None:
-        self._observe(await patch_node(self._client, node, clear_ops(node, prior, repair)))
+    async def _unmark(self, look: Look, node: Node, prior: Prior | None, repair: NodeRepair) -> None:
+        astray = await self._astray(node, repair)
+        lift = self._is_ours(look, node, repair)
+        self._tried[look.key] = node.metadata.resource_version
+        self._observe(await patch_node(self._client, node, clear_ops(node, prior, repair, lift, astray)))
+
+    def _is_ours(self, look: Look, node: Node, repair: NodeRepair) -> bool:
+        """Whether the cordon that stands is the one that we have set.
+
+        Our mark says so. Where a person has taken the mark and left the cordon it is ours all the same, as long as we
+        cannot have lifted it ourselves before: whoever cordons the node after that, it is theirs.
+        """
+        if repair.status.current.args.get(CORDON) == FOREIGN or cordoned_anew(node):
+            return False
+        if marked_by(node, repair.metadata.uid):
+            return True
+        return not look.resumed and self._tried.get(look.key, "") in ("", node.metadata.resource_version)
+
+    async def _astray(self, node: Node, repair: NodeRepair) -> bool:
+        """The mark on the node names another repair than this one, and there is none that it could be of."""
+        mark = read_mark(node)
+        if mark is None or mark.uid == repair.metadata.uid:
+            return False
+        try:
+            other = await self._client.get(kinds.NODE_REPAIR, mark.repair or mark.uid)
+        except errors.NotFound:
+            return True
+        return other.metadata.uid != mark.uid or other.spec.node.uid != node.uid
 
     async def _calm(self, node: Node, prior: Prior | None) -> None:
         self._observe(await lifecycle.remove(self._client, node, prior))

@@ -126,7 +126,7 @@ class Invariants:
         if write.user not in OURS:
             self._foreign_hand(write, known, old, new)
             return
-        self._foreign_untouched(write, old, new)
+        self._foreign_untouched(write, known, old, new)
         known.questions |= {k for k, v in new.labels.items() if _is_approval(k) and old.labels.get(k) != v}
         known.questions &= new.labels.keys()
         self._asked(write, known, new)
@@ -147,10 +147,7 @@ class Invariants:
             unmarked = names.QUARANTINE in old.annotations and names.QUARANTINE not in new.annotations
             if names.QUARANTINE in old.annotations and (opened or unmarked) and not _automation(write.user):
                 known.taken_back = self._world.loop.time()
-            if unmarked:
-                # Whoever takes our mark away and leaves the cordon has made it theirs.
-                known.person_uncordoned = True
-                known.before = replace(known.before, unschedulable=new.unschedulable)
+            known.person_uncordoned |= unmarked
         for step, (uid, attempt) in known.asked.items():
             if _answer(old, step) == "inquiring" and _answer(new, step).lower() == "approved":
                 self._approved.add((uid, step, attempt))
@@ -165,7 +162,7 @@ class Invariants:
         if _answer(new, step) == "inquiring":
             known.asked[step] = (str(inquiry.get("uid", "")), int(inquiry.get("attempt", 0)))
 
-    def _foreign_untouched(self, write: Write, old: Marks, new: Marks) -> None:
+    def _foreign_untouched(self, write: Write, known: _Node, old: Marks, new: Marks) -> None:
         node = f"node {write.name}"
         lost, gained = _foreign(old).taints - new.taints, _foreign(new).taints - old.taints
         for key, _, effect in sorted(lost):
@@ -179,13 +176,8 @@ class Invariants:
             for key in sorted(a.keys() | b.keys()):
                 if key not in SHARED_KEYS and a.get(key) != b.get(key):
                     self._break(f"{node}: {write.user_agent} touched the foreign {word} {key}")
-        if old.unschedulable and not new.unschedulable and self._cordon_was_foreign(old):
+        if old.unschedulable and not new.unschedulable and known.before.unschedulable:
             self._break(f"{node}: {write.user_agent} lifted a cordon that is not ours")
-
-    @staticmethod
-    def _cordon_was_foreign(old: Marks) -> bool:
-        record = json.loads(old.annotations.get(names.QUARANTINE) or "{}")
-        return not record or bool((record.get("prior") or {}).get("unschedulable"))
 
     def _returned(self, write: Write, known: _Node, text: str) -> None:
         """Our quarantine was taken away by us: was the node proven well?"""

@@ -183,12 +183,23 @@ def test_a_persons_uncordon_is_not_taken_back() -> None:
     assert facts(cleared(held)) == facts(raw())
 
 
-def test_a_cordon_from_which_a_person_has_removed_our_mark_is_theirs() -> None:
+@pytest.mark.parametrize("lift", [True, False], ids=["ours", "theirs"])
+@pytest.mark.parametrize("taken", ["removed", "spoilt", "of-a-repair-that-is-not-there"])
+def test_a_cordon_without_our_mark_goes_unless_it_is_somebody_elses(taken: str, lift: bool) -> None:
     held = marked(raw(), "GPU")
     prior = read_mark(struct(held)).prior  # type: ignore[union-attr]
-    del held["metadata"]["annotations"][names.QUARANTINE]
-    after = facts(applied(held, clear_ops(struct(held), prior, repair())))
-    assert after == facts(raw(cordon=True))
+    if taken == "removed":
+        del held["metadata"]["annotations"][names.QUARANTINE]
+    else:
+        other = '{"repair":"x","uid":"other"}' if taken.startswith("of") else "{"
+        held["metadata"]["annotations"][names.QUARANTINE] = other
+    after = facts(applied(held, clear_ops(struct(held), prior, repair(), lift, astray=True)))
+    assert after == facts(raw(cordon=not lift))
+
+
+def test_quarantine_takes_off_a_stamp_that_tells_of_something_before_it() -> None:
+    node = raw(annotations={names.CHANGED_BY: '{"user":"ann","what":"unschedulable"}'})
+    assert names.CHANGED_BY not in marked(node)["metadata"]["annotations"]
 
 
 def test_a_cordon_of_an_admin_survives() -> None:
