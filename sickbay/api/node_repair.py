@@ -93,6 +93,7 @@ class FaultSource(Part):
 
     kind: Annotated[Word, says("What it was read from, such as Condition or InfraEvent")] = ""
     id: Annotated[Line, says("The source's own id of it")] = ""
+    status: Annotated[Word, says("Status of the condition that it was read from")] = ""
 
 
 class RepairFault(Part):

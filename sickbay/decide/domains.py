@@ -115,7 +115,7 @@ def shared(leader: NodeRepair, node: Node, active: Iterable[Active]) -> RepairFa
     own = next((a for a in active if a.name == lead.type), None)
     source = FaultSource(kind=BY_GROUP, id=leader.spec.group.id)
     if own is not None:
-        source = FaultSource(kind="Condition" if own.since else "Expression", id=own.identity)
+        source = FaultSource(kind="Condition" if own.since else "Expression", id=own.identity, status=own.status)
     return RepairFault(
         type=lead.type, source=source, first_seen=lead.first_seen, last_seen=lead.last_seen, boot_id=node.boot_id
     )

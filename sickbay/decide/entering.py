@@ -183,7 +183,7 @@ def _paused(work: Work) -> bool:
     if unseen:
         going_on = current.waits_for == WaitsFor.CLEAR_PROOF and current.deadline
         deadline = work.moment(current.deadline) if going_on else work.now + CLEAR_PROOF_PATIENCE
-        message = f"{', '.join(unseen)} reads Unknown: nobody can see whether it is still there"
+        message = f"{', '.join(unseen)} reads Unknown, or has no FaultType any more: nobody can see whether it is there"
     else:
         since = max(work.moment(f.gone_since) for f in work.repair.spec.faults if f.gone_since)
         deadline = since + CLEAR_PROOF_PATIENCE

@@ -35,6 +35,8 @@ class Active:
     reason: str
     message: str
     devices: tuple[str, ...]
+    status: str = ""
+    """Of the condition that it was read from."""
 
     @property
     def identity(self) -> str:
@@ -59,11 +61,12 @@ def active_faults(node: Node, catalogue: Catalogue, failed: dict[str, str] | Non
             found[name] = Active(
                 name,
                 catalogue.types[name],
-                _moment(condition.last_transition_time),
+                moment(condition.last_transition_time),
                 f"condition/{condition.type}",
                 condition.reason,
                 condition.message,
                 _devices_of(name, devices),
+                condition.status,
             )
     for name, program in catalogue.by_cel:
         if name not in found and _matches(name, program, node, failed):
@@ -84,7 +87,8 @@ def _devices_of(name: str, devices: list[DeviceFaults]) -> tuple[str, ...]:
     return tuple(d.uuid or d.pci for d in devices if name in d.faults)
 
 
-def _moment(text: str | None) -> datetime | None:
+def moment(text: str | None) -> datetime | None:
+    """A time as somebody else wrote it; None where it is missing or none."""
     try:
         return parse_time(text) if text else None
     except ValueError:
@@ -219,5 +223,5 @@ def blind(node: Node) -> bool:
 def _older_than_boot(active: Active, node: Node) -> bool:
     """True when a foreign, log-based condition was set before the present boot and never renewed."""
     ready = node.condition("Ready")
-    back = _moment(ready.last_transition_time) if ready is not None and ready.status == "True" else None
+    back = moment(ready.last_transition_time) if ready is not None and ready.status == "True" else None
     return active.since is not None and back is not None and active.since < back

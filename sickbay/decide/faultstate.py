@@ -12,13 +12,14 @@ from datetime import datetime
 import msgspec
 
 from sickbay.api.actions import ACTIONS
+from sickbay.api.core import Node
 from sickbay.api.duration import parse_duration
 from sickbay.api.fault_type import FaultType, Validation
 from sickbay.api.names import condition_type
 from sickbay.api.node_repair import Attempt, FaultSource, NodeRepair, RepairFault
 from sickbay.api.words import StepState
 from sickbay.clock import parse_time, rfc3339
-from sickbay.decide import group, suspects
+from sickbay.decide import group, recorded, suspects
 from sickbay.decide.actionable import wants_repair
 from sickbay.decide.faults import Active, Evidence, Proofs, evidence, hidden
 from sickbay.decide.hand import untouched
@@ -45,15 +46,14 @@ def new_fault(active: Active, boot_id: str, since: datetime, now: datetime) -> R
 
 
 def _source(active: Active) -> FaultSource:
-    return FaultSource(kind="Condition" if active.since else "Expression", id=active.identity)
+    return FaultSource(kind="Condition" if active.since else "Expression", id=active.identity, status=active.status)
 
 
 def refresh(work: Work) -> None:
     """Judge every recorded fault against the node, and add those that are new and may be treated now."""
-    present = {active.name: active for active in work.view.active}
     faults = work.repair.spec.faults
     for fault in faults:
-        judge(work, fault, present.get(fault.type), work.view.types.get(fault.type))
+        judge(work, fault, _present(work, fault), _type_of(work, fault))
     known, joins = {fault.type for fault in faults}, work.view.joins
     for active in work.view.active:
         fresh = active.name not in known and len(faults) < MAX_FAULTS
@@ -62,10 +62,23 @@ def refresh(work: Work) -> None:
             faults.append(new_fault(active, work.node.boot_id, since, work.now))
 
 
+def _type_of(work: Work, fault: RepairFault) -> FaultType | None:
+    """Its type, or what the record kept of one that has been deleted."""
+    return work.view.types.get(fault.type) or recorded.type_of(fault, work.view.node)
+
+
+def _present(work: Work, fault: RepairFault) -> Active | None:
+    """Its present match."""
+    known = None if fault.type in work.view.types else recorded.type_of(fault, work.view.node)
+    if known is not None and work.view.node is not None:
+        return recorded.active(fault, known, work.view.node)
+    return next((active for active in work.view.active if active.name == fault.type), None)
+
+
 def judge(work: Work, fault: RepairFault, active: Active | None, known: FaultType | None) -> None:
     """Bring one recorded fault up to date. `active` is its present match, `known` its type; None when there is none."""
     if known is None:
-        return  # the type is gone or broken: nobody can say that the fault is over
+        return  # the type is gone, and nobody can say that the fault is over
     known = _as_it_began(fault, known)
     if fault.source.kind == group.BY_GROUP and active is None:
         _of_group(work, fault)
@@ -171,9 +184,13 @@ def out_of_sight(work: Work) -> list[str]:
 
     What reads Unknown is neither fault nor recovery: no step may start for it, and no stronger act may follow.
     """
-    present = {active.name for active in work.view.active}
-    left = [fault.type for fault in work.repair.spec.faults if fault.cleared_at is None]
-    if work.view.node is None or any(name in present for name in left):
+    left = [fault for fault in work.repair.spec.faults if fault.cleared_at is None]
+    if work.view.node is None or any(_present(work, fault) is not None for fault in left):
         return []
-    types = work.view.types
-    return [name for name in left if name in types and hidden(types[name], work.view.node)]
+    return [fault.type for fault in left if _unseen(fault, _type_of(work, fault), work.view.node)]
+
+
+def _unseen(fault: RepairFault, known: FaultType | None, node: Node) -> bool:
+    if fault.source.kind == group.BY_GROUP:
+        return known is not None and hidden(known, node)
+    return known is None or hidden(known, node)

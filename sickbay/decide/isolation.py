@@ -52,7 +52,10 @@ def _wanted(work: Work) -> set[str]:
     """
     if work.status.phase == Phase.CANCELLING or work.repair.ended:
         return set()
-    return {device for fault in work.repair.spec.faults if _isolates(work, fault) for device in fault.devices}
+    wanted = {device for fault in work.repair.spec.faults if _isolates(work, fault) for device in fault.devices}
+    types = work.view.types
+    unknown = {d for f in work.repair.spec.faults if f.type not in types and not f.cleared_at for d in f.devices}
+    return wanted | (unknown & set(work.plan.isolate))  # a type that was deleted gives no card back
 
 
 def _isolates(work: Work, fault: RepairFault) -> bool:

@@ -321,6 +321,49 @@ def test_a_type_that_has_left_the_catalogue_is_never_taken_for_gone():
     assert story.repair.spec.faults[0].cleared_at is None
 
 
+def deleted(*, cel: bool = False, clears_by: str = "condition") -> Story:
+    """A repair that is about to drain, whose fault type has just been deleted."""
+    match = [{"cel": "node.spec.unschedulable || true"}] if cel else [{"condition": {"type": "TestGone"}}]
+    story = Story("test.gone", types=(fault_type("test.gone", clears_by=clears_by, match=match),))
+    story.grants = False
+    story.run("Quarantine")
+    story.catalogue = catalogue()
+    story.grants = True
+    story.look()
+    return story
+
+
+@pytest.mark.parametrize("clears_by", ["condition", "reboot"])
+def test_a_repair_goes_on_by_its_record_when_its_type_is_deleted(clears_by):
+    story = deleted(clears_by=clears_by).run("Drain", "Repair", "Validate", "Unquarantine")
+    story.ended("Succeeded", "Repaired")
+
+
+def test_a_fault_whose_type_was_deleted_is_still_a_fault_while_its_condition_stands():
+    story = deleted().run("Drain")
+    story.report("Done")
+    story.conditions["test.gone"] = ("True", story.now)
+    story.look()
+    assert story.repair.spec.faults[0].cleared_at is None
+    story.report("Failed", "the fault is still there")
+    assert story.acts() == ["RebootNode", "PowerCycle"]
+
+
+def test_the_end_of_a_fault_whose_type_was_deleted_ends_the_repair_gracefully():
+    story = deleted()
+    story.fault("test.gone", "False")
+    story.report("Claimed")
+    story.run("Validate", "Unquarantine").ended("Cancelled", "SelfRecovered")
+
+
+def test_nothing_begins_for_a_fault_that_nobody_can_recognise_any_more():
+    story = deleted(cel=True)
+    story.at("Drain", "Waiting")
+    story.after(1801)
+    assert (story.phase, story.needs) == ("NeedsHuman", "ClearProofMissing")
+    assert story.acts() == []
+
+
 # --- a ladder that climbs
 
 
