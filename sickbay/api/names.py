@@ -126,6 +126,7 @@ FROZEN = "Frozen"
 """On a NodeRepair while a Hold of level EveryAct keeps everything as it is."""
 
 # Event reasons that belong to no step.
+RETURNED_BY_HAND = "ReturnedByHand"
 BREAKER_OPENED = "BreakerOpened"
 BREAKER_CLOSED = "BreakerClosed"
 STORM_SEEN = "StormSeen"

@@ -92,6 +92,16 @@ def _cordon_is_ours(work: Work) -> bool:
     return work.node.unschedulable and not cordoned_anew(work.node)
 
 
+def unvalidated(work: Work) -> str:
+    """What people should know of a node that they take back: nobody has found it well, and what it has behind it."""
+    if work.is_state(Step.VALIDATE, StepState.DONE):
+        return ""
+    sick = [fault.type for fault in work.repair.spec.faults if fault.cleared_at is None]
+    still = f"; not cleared: {', '.join(sick[:4])}" if sick else ""
+    history = work.view.history()
+    return f"; returned without a passed validation{still}" + (f"; {history}" if history else "")
+
+
 def start_rollback(work: Work, message: str, foreign_cordon: bool) -> None:
     """Have execute give back what we hold (Unquarantine under phase Cancelling).
 

@@ -158,7 +158,7 @@ def next_command(repair: NodeRepair) -> str:
     if status.needs == Needs.HOOK_FAILED:
         return f"sickbay resolve {node} --outcome GoOn"
     if status.needs == Needs.POOL_WITHDRAWN:
-        return f"sickbay resolve {node} --outcome CancelledByPerson   (the node returns as it is)"
+        return f"sickbay resolve {node} --outcome CancelledByPerson --reason WHY"
     if status.phase == Phase.NEEDS_HUMAN:
         return f"sickbay resolve {node} --outcome Repaired"
     if status.phase == Phase.PARKED:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from sickbay.api.core import Node
 from sickbay.api.node_repair import NodeRepair, RepairNode
-from sickbay.api.nodemarks import marked_by, taken_back
+from sickbay.api.nodemarks import changed_by, marked_by, taken_back
 from sickbay.api.words import Stage, Step, StepState
 
 
@@ -52,6 +52,12 @@ def _marks_stand(repair: NodeRepair) -> bool:
         return False
     only_hooks = current.step == Step.UNQUARANTINE and current.stage == Stage.BEFORE
     return back is None or only_hooks or back.state not in (StepState.RUNNING, StepState.DONE)
+
+
+def by_whom(node: Node) -> str:
+    """ " by" whoever changed our marks last, where a stamp tells; "" otherwise."""
+    user = changed_by(node).user
+    return f" by {user[:256]}" if user else ""
 
 
 def persons_hand(repair: NodeRepair, node: Node) -> str:

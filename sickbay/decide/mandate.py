@@ -124,7 +124,7 @@ def _message(work: Work) -> str:
     stays = "stays out of service as it is" if holds_node(work.repair) else "stays as it is"
     return (
         f"{work.current.step} does not begin: {work.view.withdrawn}. The node {stays}; to give it back: "
-        f"kubectl uncordon {node}, or sickbay resolve {node} --outcome CancelledByPerson"
+        f"kubectl uncordon {node}, or sickbay resolve {node} --outcome CancelledByPerson --reason WHY"
     )
 
 

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import msgspec
 
+from sickbay.api import names
 from sickbay.api.node_repair import NodeRepair
 from sickbay.api.nodemarks import CORDON, FOREIGN, cordoned_anew
 from sickbay.api.words import HoldLevel, Origin, Outcome, Phase, ReportState, Step, StepState
@@ -30,8 +31,8 @@ from sickbay.decide import (
     running,
     together,
 )
-from sickbay.decide.endings import cancel, cancelling, end, withdraw
-from sickbay.decide.hand import holds_node, marked, node_lost, persons_hand
+from sickbay.decide.endings import cancel, cancelling, end, unvalidated, withdraw
+from sickbay.decide.hand import by_whom, holds_node, marked, node_lost, persons_hand
 from sickbay.decide.work import View, Work
 
 _DECODE = msgspec.json.Decoder(NodeRepair).decode
@@ -95,7 +96,9 @@ def _cancelled(work: Work) -> bool:
     if hand and restoring.handled(work, hand):
         return False
     if hand:
-        cancel(work, Outcome.CANCELLED_BY_PERSON, f"cancelled by a person: {hand}")
+        told = f"cancelled by a person: {hand}{by_whom(work.node)}{unvalidated(work)}"
+        work.note(names.RETURNED_BY_HAND, told, warning=True)
+        cancel(work, Outcome.CANCELLED_BY_PERSON, told)
         return True
     other = group.stopped(work)
     if other is not None:
@@ -187,4 +190,7 @@ def _left_quarantined(work: Work) -> Work:
         work.current.attempt += 1
         step = work.state(Step.UNQUARANTINE)
         step.state, step.started = StepState.RUNNING, rfc3339(work.now)
+        if not failed:
+            told = f"taken back by a person{by_whom(work.node)}{unvalidated(work)}"
+            work.note(names.RETURNED_BY_HAND, told, warning=True)
     return work

@@ -13,7 +13,7 @@ from sickbay.api.node_repair import NodeRepair
 from sickbay.api.words import Needs, Outcome, Step, StepState
 from sickbay.clock import parse_time
 from sickbay.decide import gate, stages
-from sickbay.decide.endings import cancel, end
+from sickbay.decide.endings import cancel, end, unvalidated
 from sickbay.decide.hand import holds_node
 from sickbay.decide.work import Work
 
@@ -27,6 +27,8 @@ class Word(msgspec.Struct, kw_only=True):
     outcome: str = ""
     reason: str = ""
     at: str = ""
+    by: str = ""
+    """Who says so, as the API server knows them; "" where the word was written without the command."""
 
 
 def read(repair: NodeRepair) -> Word | None:
@@ -47,9 +49,12 @@ def follow(work: Work) -> bool:
     word = read(work.repair)
     if word is None or word.at == work.status.resolved:
         return False
-    message = f"resolved by a person as {word.outcome}" + (f": {word.reason}" if word.reason else "")
+    message = f"resolved by {word.by or 'a person'} as {word.outcome}" + (f": {word.reason}" if word.reason else "")
     work.status.resolved = word.at
     if word.outcome == Outcome.CANCELLED_BY_PERSON:
+        if holds_node(work.repair):
+            message += unvalidated(work)
+            work.note(names.RETURNED_BY_HAND, message, warning=True)
         cancel(work, Outcome.CANCELLED_BY_PERSON, message)
     elif word.outcome == Outcome.LEFT_QUARANTINED and holds_node(work.repair):
         end(work, Outcome.LEFT_QUARANTINED, message)

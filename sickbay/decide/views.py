@@ -14,7 +14,7 @@ from sickbay.api.recovery_policy import RecoveryPolicy
 from sickbay.api.repair_pool import Domain, RepairPool
 from sickbay.api.repair_rule import RepairRule
 from sickbay.api.words import HoldLevel, Origin, Phase, Step, Urgency
-from sickbay.decide import budget, domains, jobgate, mandate, opening
+from sickbay.decide import budget, domains, jobgate, mandate, opening, past
 from sickbay.decide import plan as planning
 from sickbay.decide.faults import Active
 from sickbay.decide.group import GroupView
@@ -68,6 +68,9 @@ class Views:
             joins=joins,
             seen=sources.seen(node),
             pause=lambda: opening.next_pause(repair, sources.repairs_of(node.name)),
+            history=lambda: past.told(
+                past.incidents(sources.repairs_of(node.name), node.uid, repair.metadata.uid), now
+            ),
             replan=lambda lead: self._plan_for(repair, node, pool, lead, now),
             tenants=sources.tenancy.of(node.name) if _waits_for_jobs(repair) else None,
             automation=self._automation,

@@ -62,6 +62,8 @@ class View:
     """Since when each active fault has been seen without a break, by our own clock."""
     pause: Callable[[], timedelta] = lambda: timedelta(minutes=30)
     """How long the node waits for its next repair when this one is rolled back."""
+    history: Callable[[], str] = lambda: ""
+    """Earlier incidents of the node, in words."""
     replan: Callable[[Active], Plan | None] = lambda _: None
     """The plan for another leading fault under the rules of now; None when no rule matches it."""
     automation: tuple[str, ...] = names.AUTOMATION

@@ -145,7 +145,8 @@ def _needing(repair: NodeRepair, now: datetime, due: Due) -> None:
         return
     since, node = parse_time(current.since), repair.spec.node.name
     approve = status.needs == Needs.APPROVAL_TIMEOUT
-    outcome = Outcome.CANCELLED_BY_PERSON if status.needs == Needs.POOL_WITHDRAWN else Outcome.REPAIRED
+    withdrawn = status.needs == Needs.POOL_WITHDRAWN
+    outcome = f"{Outcome.CANCELLED_BY_PERSON} --reason WHY" if withdrawn else Outcome.REPAIRED
     command = f"sickbay approve {node} {current.step}" if approve else f"sickbay resolve {node} --outcome {outcome}"
     moments = [timedelta(0), *NEEDS_REMINDERS]
     moments += [NEEDS_REMINDERS[-1] + NEEDS_EVERY * (i + 1) for i in range(MAX_REMINDERS)]

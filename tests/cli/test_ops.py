@@ -143,6 +143,25 @@ async def test_a_resolution_is_a_word_on_the_record(cluster: Cluster) -> None:
     assert (word["outcome"], word["reason"]) == ("Repaired", "card replaced")
 
 
+@pytest.mark.case("P074")
+async def test_a_return_without_a_validation_needs_a_reason_is_signed_and_shows_the_past(cluster: Cluster) -> None:
+    node = cluster.node("n1")
+    spec = waiting(cluster, node)["spec"]
+    ended = {"phase": "Succeeded", "outcome": "Repaired", "endedAt": "2020-01-01T00:00:00Z"}
+    cluster.own("NodeRepair", "n1-0", spec, ended)
+    refused = await cluster.run("resolve", "n1", "--outcome", "CancelledByPerson")
+    assert refused.code == 2
+    assert "without a validation" in refused.err
+    assert names.RESOLVE not in cluster.store.get("noderepairs.sickbay.dev", "n1-1")["metadata"].get("annotations", {})
+    answer = await cluster.run("resolve", "n1", "--outcome", "CancelledByPerson", "--reason", "needed tonight")
+    assert answer.code == 0, answer.err
+    assert "earlier incidents of n1: 1" in answer.err
+    assert "gpu.xid.79 Repaired" in answer.err
+    word = json.loads(cluster.store.get("noderepairs.sickbay.dev", "n1-1")["metadata"]["annotations"][names.RESOLVE])
+    assert word["reason"] == "needed tonight"
+    assert word["by"]
+
+
 @pytest.mark.case("P032")
 async def test_a_condition_is_cleared_by_a_word_that_names_who_why_and_which(cluster: Cluster) -> None:
     since = "2027-03-01T08:00:00Z"

@@ -26,7 +26,7 @@ from sickbay.api.nodemarks import read_mark
 from sickbay.api.repair_pool import RepairPool
 from sickbay.api.repair_rule import RepairRule
 from sickbay.clock import parse_time, rfc3339
-from sickbay.decide import budget, opening
+from sickbay.decide import budget, opening, past
 from sickbay.decide import plan as planning
 from sickbay.decide.arbitration import ordered
 from sickbay.decide.faults import Active, active_faults
@@ -105,6 +105,7 @@ class Story:
             hands_off=self.hands_off,
             joins=self.joins,
             replan=self._replan,
+            history=lambda: past.told(past.incidents(self.past, self.node.uid), self.moment),
             tenants=self._tenants(),
             provider_date=self.provider_date,
         )

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import json
 
+import msgspec
 import pytest
 
-from tests.decide.made import PREFIX, hours, minutes, procedure, rule
+from sickbay.api.node_repair import NodeRepair
+from sickbay.clock import rfc3339
+from tests.decide.made import PREFIX, at, hours, minutes, procedure, rule
 from tests.decide.story import Story
 
 ORDER = ["Quarantine", "Drain", "Repair", "Validate", "Unquarantine"]
@@ -56,6 +59,59 @@ def test_a_mark_of_another_incident_means_that_the_node_is_not_ours_any_more(whe
     story.facts["annotations"]["sickbay.dev/quarantine"] = json.dumps({"repair": "x", "uid": "other"})
     story.look()
     assert (story.phase, story.outcome) == ("Cancelling", "CancelledByPerson")
+
+
+def earlier(fault: str, outcome: str, hours_ago: float) -> NodeRepair:
+    """An ended incident of the same node."""
+    story = Story(fault)
+    story.repair.status.phase, story.repair.status.outcome = "Succeeded", outcome
+    story.repair.status.ended_at = rfc3339(at(-hours(hours_ago)))
+    story.repair.metadata = msgspec.structs.replace(story.repair.metadata, uid=f"uid-{hours_ago}")
+    return story.repair
+
+
+@pytest.mark.case("P074")
+@pytest.mark.parametrize("where", ["Drain?", "Repair?", "Validate"])
+def test_whoever_takes_a_flaky_node_back_is_named_and_told_of_its_past(where):
+    story = standing(where)
+    story.past = [earlier("test.reset", "Repaired", 72), earlier("test.reboot", "GaveUp", 5)]
+    story.facts["annotations"]["sickbay.dev/changed-by"] = '{"user": "ops-2", "what": "unschedulable"}'
+    story.uncordon()
+    told = [note.message for note in story.notes if note.reason == "ReturnedByHand"]
+    assert len(told) == 1
+    for part in (
+        "by ops-2",
+        "without a passed validation",
+        "2 earlier incidents: test.reboot GaveUp 5h ago, test.reset Repaired 3d ago",
+    ):
+        assert part in told[0]
+    assert ("not cleared: test.reboot" in told[0]) == (where != "Validate")
+    assert told[0] in story.repair.status.message
+
+
+@pytest.mark.case("P074")
+def test_a_person_who_says_repaired_does_not_return_a_node_that_is_not_well():
+    story = standing("Repair!")
+    word = {"outcome": "Repaired", "reason": "looks fine", "at": rfc3339(story.moment), "by": "ops-2"}
+    story.repair.metadata.annotations["sickbay.dev/resolve"] = json.dumps(word)
+    story.look()
+    story.at("Validate", "Running")
+    story.report("Failed", "a GPU is missing")
+    assert story.node.unschedulable
+    assert story.state("Unquarantine") != "Running"
+
+
+@pytest.mark.case("P074")
+def test_a_return_without_a_validation_is_signed():
+    story = standing("Repair!")
+    word = {"outcome": "CancelledByPerson", "reason": "needed tonight", "at": rfc3339(story.moment), "by": "ops-2"}
+    story.repair.metadata.annotations["sickbay.dev/resolve"] = json.dumps(word)
+    story.look()
+    for part in ("ops-2", "needed tonight", "without a passed validation"):
+        assert part in story.repair.status.message
+    assert "ReturnedByHand" in story.reasons()
+    story.report("Done")
+    story.ended("Cancelled", "CancelledByPerson")
 
 
 def test_an_uncordon_between_the_cordon_and_our_look_starts_no_drain():

@@ -107,5 +107,4 @@ def test_each_kind_of_wait_is_shown_with_what_explain_prints(wait: WaitsFor) -> 
 
 def test_the_runbook_knows_every_reason_for_which_people_are_needed() -> None:
     page = (ROOT / "docs" / "operations.md").read_text()
-    not_yet = {Needs.GROUP_CANNOT_FIT}  # groups are not in this version
-    assert [need for need in Needs if f"| `{need}` |" not in page and need not in not_yet] == []
+    assert [need for need in Needs if f"| `{need}` |" not in page] == []

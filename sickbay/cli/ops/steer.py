@@ -23,10 +23,13 @@ from sickbay.cli.ops.cluster import connection
 from sickbay.cli.ops.view import ClusterView
 from sickbay.clock import rfc3339
 from sickbay.convert import clearing
+from sickbay.decide import past
 from sickbay.decide.resolve import GO_ON
 from sickbay.kube import errors, nodes
 from sickbay.kube.client import Client
 
+SHOWN = 10
+"""Earlier incidents that are listed before a node is given back."""
 RESOLUTIONS = (Outcome.REPAIRED, Outcome.CANCELLED_BY_PERSON, Outcome.LEFT_QUARANTINED, GO_ON)
 
 
@@ -188,14 +191,15 @@ def validate(node: str, reason: str, call: Callable[..., Any]) -> None:
 @click.command()
 @click.argument("node")
 @click.option("--outcome", required=True, type=click.Choice([str(o) for o in RESOLUTIONS]))
-@click.option("--reason", default="", help="Why, for the record.")
+@click.option("--reason", default="", help="Why, for the record; must be given where no validation follows.")
 @connection
 def resolve(node: str, outcome: str, reason: str, call: Callable[..., Any]) -> None:
     """Say how the incident on NODE came out, so that it can go on or end.
 
     Repaired: the node is validated and returned. GoOn: the step goes on although a hook of it has failed.
-    CancelledByPerson: everything is given back now. LeftQuarantined: the record ends, the node stays out. After an end
-    it takes back what is remembered of a cancel or a denial.
+    CancelledByPerson: everything is given back now, without a validation, which your name and the reason stand for in
+    the record. LeftQuarantined: the record ends, the node stays out. After an end it takes back what is remembered of a
+    cancel or a denial. Earlier incidents of the node are shown first.
 
     Example: sickbay resolve gpu-node-17 --outcome Repaired --reason "card replaced, ticket 4711"
     """
@@ -205,6 +209,13 @@ def resolve(node: str, outcome: str, reason: str, call: Callable[..., Any]) -> N
         found = view.open_repair(node) or next(reversed(view.of(node)), None)
         if found is None:
             raise click.ClickException(f"there is no repair of {node} on record")
+        if outcome == Outcome.CANCELLED_BY_PERSON and not found.ended and not reason.strip():
+            raise click.UsageError(
+                f"{outcome} returns {node} without a validation: say why with --reason, your name is signed to it; "
+                f"or let it be validated first: --outcome {Outcome.REPAIRED}"
+            )
+        for line in _history(view, found):
+            click.echo(line, err=True)
         return await _resolve(client, found, outcome, reason)
 
     click.echo(call(work))
@@ -249,8 +260,18 @@ async def _who(client: Client) -> str:
     return str(((review.get("status") or {}).get("userInfo") or {}).get("username") or "")
 
 
+def _history(view: ClusterView, found: NodeRepair) -> list[str]:
+    """Earlier incidents of the node, the latest first: to be seen before it is given back."""
+    node, now = found.spec.node, session.current().clock.now()
+    earlier = past.incidents(view.of(node.name), node.uid, found.metadata.uid)
+    shown = [f"  {past.line(repair, now)}" for repair in earlier[:SHOWN]]
+    more = [f"  and {len(earlier) - SHOWN} more: sickbay history {node.name}"] if len(earlier) > SHOWN else []
+    return [f"earlier incidents of {node.name}: {len(earlier)}", *shown, *more] if earlier else []
+
+
 async def _resolve(client: Client, found: NodeRepair, outcome: str, reason: str) -> str:
-    value = msgspec.json.encode({"outcome": outcome, "reason": reason, "at": session.now()}).decode()
+    word = {"outcome": outcome, "reason": reason, "at": session.now(), "by": await _who(client)}
+    value = msgspec.json.encode(word).decode()
     body = {"metadata": {"annotations": {names.RESOLVE: value}, "resourceVersion": found.metadata.resource_version}}
     await client.patch_merge(kinds.NODE_REPAIR.raw, found.metadata.name, body)
     return f"{found.metadata.name} is resolved as {outcome}"
