@@ -57,10 +57,10 @@ def _fault(spec: dict[str, Any]) -> Iterator[Finding]:
         if reason is not None:
             yield from _pattern(reason, f"{path}.condition.reason")
         if "cel" in match:
-            yield from _expression(match["cel"], "node", f"{path}.cel")
-        for key in ("cel", "node"):
-            if "object" in match:
-                yield from _expression(match["object"][key], "object", f"{path}.object.{key}")
+            yield from _expression(match["cel"], "node", f"{path}.cel", "bool")
+        if "object" in match:
+            yield from _expression(match["object"]["cel"], "object", f"{path}.object.cel", "bool")
+            yield from _expression(match["object"]["node"], "object", f"{path}.object.node", "string")
 
 
 def _policy(spec: dict[str, Any]) -> Iterator[Finding]:
@@ -76,8 +76,15 @@ def _pattern(text: str, path: str) -> Iterator[Finding]:
         yield path, text, f"not a regular expression: {error}", REMEDY
 
 
-def _expression(text: str, variable: str, path: str) -> Iterator[Finding]:
+_WANTED = {"bool": "a condition, such as `== 'x'` behind it", "string": "a text, the name of a node"}
+
+
+def _expression(text: str, variable: str, path: str, wanted: str) -> Iterator[Finding]:
+    """`wanted`: the type of its value, which it must at least be able to have."""
     try:
-        Program.compile(text, [variable])
+        found = Program.compile(text, [variable]).result
     except CelError as error:
         yield path, text, str(error), f"correct it; it may use the variable {variable}"
+        return
+    if found not in (wanted, "dyn"):
+        yield path, text, f"its value is of type {found}, never {wanted}", f"make it {_WANTED[wanted]}"

@@ -59,6 +59,12 @@ class Program:
         """Compile, or take from the cache. Raises CelError naming the place in the text."""
         return _compile(text, tuple(sorted(variables)))
 
+    @property
+    def result(self) -> str:
+        """Type of its value as far as the text tells, as CEL names it: bool, int, list<int>, ...; dyn where it does
+        not."""
+        return str(self._compiled.return_type()).lower()
+
     def evaluate(self, /, **variables: Any) -> Any:
         """The value as plain Python: bool, int, float, str, bytes, datetime, timedelta, list, dict or None.
 

@@ -9,7 +9,7 @@ The nodes keep their lines (`start_mark`), so that whoever judges the values lat
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 import yaml
 
@@ -49,7 +49,7 @@ def compose(text: str) -> list[yaml.Node]:
 
 
 def construct(node: yaml.Node) -> Any:
-    """The plain value of a node, by the rules of YAML 1.1. Raises BadYamlError."""
+    """The plain value of a node, by the rules of YAML 1.1, times as text. Raises BadYamlError."""
     try:
         return _Values().construct_document(node)
     except yaml.MarkedYAMLError as error:
@@ -66,8 +66,16 @@ def line_of(node: yaml.Node) -> int:
     return int(node.start_mark.line) + 1
 
 
+_TIME = "tag:yaml.org,2002:timestamp"
+
+
 class _Loader(yaml.SafeLoader):
-    """A composer that counts while it goes."""
+    """A composer that counts while it goes. Times stay text, as they do with kubectl."""
+
+    yaml_implicit_resolvers: ClassVar[dict[str, Any]] = {  # type: ignore[misc]
+        first: [(tag, pattern) for tag, pattern in found if tag != _TIME]
+        for first, found in yaml.SafeLoader.yaml_implicit_resolvers.items()
+    }
 
     def __init__(self, text: str) -> None:
         super().__init__(text)

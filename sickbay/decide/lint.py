@@ -10,6 +10,7 @@ from __future__ import annotations
 import difflib
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -17,11 +18,13 @@ import msgspec
 import yaml
 
 from sickbay.api import kinds, names, yamldoc
-from sickbay.api.hold import Hold
+from sickbay.api.fault_type import FaultTypeSpec
+from sickbay.api.hold import Hold, HoldSpec
 from sickbay.api.repair_pool import RepairPool
 from sickbay.api.repair_rule import RepairRule
 from sickbay.api.validate import Problem, validate
-from sickbay.decide import catalogue, lintdomains, lintfaults, lintpools, lintrules
+from sickbay.clock import parse_time
+from sickbay.decide import catalogue, lintdomains, lintfaults, lintpools, lintrules, lintzero
 from sickbay.decide.catalogue import Catalogue
 
 ERROR, WARNING = "error", "warning"
@@ -65,8 +68,8 @@ class Document:
         return Finding(self.file, self.at(path), severity, self.name, f"{where}{message}")
 
 
-def lint(files: Iterable[Path]) -> list[Finding]:
-    """All findings, by file and line."""
+def lint(files: Iterable[Path], now: datetime | None = None) -> list[Finding]:
+    """All findings, by file and line. `now`: to judge what ends at a moment; None = not judged."""
     documents: list[Document] = []
     found: list[Finding] = []
     for file in dict.fromkeys(files):
@@ -94,7 +97,7 @@ def lint(files: Iterable[Path]) -> list[Finding]:
         problems = validate(str(document.body["kind"]), document.body)
         found += [document.finding(ERROR, p.path, _said(p)) for p in problems]
         sound += [] if problems else [document]
-    found += list(_meaning(sound))
+    found += list(_meaning(sound, now))
     return sorted(found, key=lambda f: (f.file, f.line, f.message))
 
 
@@ -155,12 +158,13 @@ def _lines(node: yaml.Node, path: str) -> Iterator[tuple[str, int]]:
             yield from _lines(value, f"{path}[{i}]")
 
 
-def _meaning(documents: list[Document]) -> Iterator[Finding]:
+def _meaning(documents: list[Document], now: datetime | None) -> Iterator[Finding]:
     """What schemas cannot say."""
     known = catalogue.build(d.body for d in documents if d.body["kind"] == "FaultType")
     rules = {d.body["metadata"]["name"]: d for d in documents if d.body["kind"] == "RepairRule"}
     for document in documents:
         kind = document.body["kind"]
+        yield from _said_by(document, lintzero.durations(kind, document.body))
         if kind == "FaultType":
             yield from _fault_type(document, known)
         elif kind == "RepairRule":
@@ -168,8 +172,17 @@ def _meaning(documents: list[Document]) -> Iterator[Finding]:
         elif kind == "RepairPool":
             yield from _pool(document, msgspec.convert(document.body, RepairPool), rules, known)
         elif kind == "Hold":
-            held = msgspec.convert(document.body, Hold).spec.faults
-            yield from _said_by(document, lintrules.unknown("spec.faults", held, known, "it holds nothing"))
+            yield from _hold(document, msgspec.convert(document.body, Hold).spec, known, now)
+
+
+def _hold(document: Document, spec: HoldSpec, known: Catalogue, now: datetime | None) -> Iterator[Finding]:
+    yield from _said_by(document, lintrules.unknown("spec.faults", spec.faults, known, "it holds nothing"))
+    if now is not None and spec.until is not None and parse_time(spec.until) <= now:
+        yield document.finding(WARNING, "spec.until", f"{spec.until} is over already: it holds nothing")
+    narrower = [key for key in ("pools", "nodes", "nodeSelector") if document.body["spec"]["scope"].get(key)]
+    if spec.scope.all and narrower:
+        text = f"true holds everything, whatever {', '.join(narrower)} says; remove one of them"
+        yield document.finding(WARNING, "spec.scope.all", text)
 
 
 def _fault_type(document: Document, known: Catalogue) -> Iterator[Finding]:
@@ -179,7 +192,8 @@ def _fault_type(document: Document, known: Catalogue) -> Iterator[Finding]:
     merged = known.types.get(document.body["metadata"]["name"])
     if merged is not None:
         yield from _said_by(document, lintdomains.fault_type(merged))
-        yield from _said_by(document, lintfaults.matches(merged))
+        written = msgspec.convert(document.body["spec"], FaultTypeSpec)
+        yield from _said_by(document, lintfaults.fault_type(merged, written))
 
 
 def _said_by(document: Document, said: Iterable[tuple[bool, str, str]]) -> Iterator[Finding]:
@@ -196,3 +210,4 @@ def _pool(document: Document, pool: RepairPool, rules: dict[str, Document], know
         path = f"spec.overrides[{i}].faults.names"
         yield from _said_by(document, lintrules.unknown(path, override.faults.names, known, "it never matches"))
     yield from _said_by(document, lintdomains.pool(pool, known))
+    yield from _said_by(document, lintdomains.spread(document.body["spec"].get("domains")))

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 from sickbay.api.actions import domain_wide
 from sickbay.api.fault_type import FaultType
 from sickbay.api.repair_pool import Domain, RepairPool
+from sickbay.api.words import Pacing
 from sickbay.decide.catalogue import Catalogue
 
 Said = tuple[bool, str, str]
@@ -41,6 +43,14 @@ def _domain(found: RepairPool, domain: Domain, path: str, known: Catalogue) -> I
         if groups and grouped and not (isinstance(most, int) and domain.size and most >= domain.size):
             text = f"below a whole domain: a group for {groups[0]} can never fit, and goes to people"
             yield False, f"{path}.maxUnavailable", text
+
+
+def spread(written: Any) -> Iterator[Said]:
+    """Of `spec.domains` as it stands in the file: the default pacing is no wish for it."""
+    for i, domain in enumerate(written or ()):
+        if domain.get("pacing") == Pacing.SPREAD and domain.get("maxUnavailable") is None:
+            text = "Spread counts in steps of maxUnavailable, which is not given: nothing is spread"
+            yield False, f"spec.domains[{i}].pacing", f"{text}; give domains[].maxUnavailable"
 
 
 def fault_type(fault: FaultType) -> Iterator[Said]:

@@ -6,13 +6,17 @@ from collections.abc import Iterator
 from datetime import datetime, timedelta
 
 from sickbay.api.duration import parse_duration
+from sickbay.api.fault_selector import FaultSelector
 from sickbay.api.repair_pool import RepairPool, RepairPoolSpec, Window
 from sickbay.api.words import WindowKind
 from sickbay.decide import windows
+from sickbay.decide.opening import CONTROL_PLANE
 
 Said = tuple[bool, str, str]
 """Whether it is an error, the path, and the words."""
 
+PROVIDERS = ("agent",)
+"""Back-ends of this version; in simulations there is `fake` too."""
 _LEAP_YEAR = datetime(2024, 1, 1)
 """Begin of four years that hold every date there is."""
 
@@ -23,6 +27,11 @@ def pool(found: RepairPool) -> Iterator[Said]:
         yield from _window(window, f"spec.windows[{i}]")
     if found.spec.rule:
         yield from _nothing(found.spec)
+        yield from _overrides(found.spec)
+        yield from _provider(found.spec)
+        yield from _control_plane(found.spec)
+    else:
+        yield from _envelope(found.spec)
     yield from _unbound(found.spec)
 
 
@@ -51,6 +60,57 @@ def _nothing(spec: RepairPoolSpec) -> Iterator[Said]:
         yield False, "spec.maxParallelValidations", "0: no node is ever validated, so none returns; use at least 1"
     if spec.breaker.max_nodes == 0:
         yield False, "spec.breaker.maxNodes", "0: the first faulty node opens the breaker; use at least 1"
+
+    if spec.storm.nodes == 1:
+        yield False, "spec.storm.nodes", "1: every fault is a storm, and none is repaired; 0 switches storms off"
+    if spec.budgets.per_node.repairs == 0:
+        then = spec.budgets.then
+        yield False, "spec.budgets.perNode.repairs", f"0: no remedy is ever tried, each fault goes to {then}; use 1"
+    isolation = spec.device_isolation
+    if isolation.faults and (isolation.max_devices_per_node == 0 or isolation.max_nodes in (0, "0%")):
+        field = "maxDevicesPerNode" if isolation.max_devices_per_node == 0 else "maxNodes"
+        yield False, f"spec.deviceIsolation.{field}", "0: no card is ever isolated; leave faults empty for that"
+
+
+def _overrides(spec: RepairPoolSpec) -> Iterator[Said]:
+    """The first that matches decides, so one that a former one covers says nothing."""
+    for i, override in enumerate(spec.overrides):
+        path, faults = f"spec.overrides[{i}]", override.faults
+        earlier = next((j for j in range(i) if _covers(spec.overrides[j].faults, faults)), None)
+        if earlier is not None:
+            yield False, path, f"is never reached: overrides[{earlier}] matches all of it; put it before that one"
+        elif override.mode == spec.mode and not any(o.mode != spec.mode for o in spec.overrides[i + 1 :]):
+            yield False, f"{path}.mode", f"{override.mode} is the pool's mode already; remove the override"
+
+
+def _covers(one: FaultSelector, other: FaultSelector) -> bool:
+    """Whether each key of one is given by the other too, and more narrowly or alike."""
+    lists = ((one.names, other.names), (one.classes, other.classes), (one.severities, other.severities))
+    if any(mine and not (theirs and set(theirs) <= set(mine)) for mine, theirs in lists):
+        return False
+    return one.labels.items() <= other.labels.items()
+
+
+def _provider(spec: RepairPoolSpec) -> Iterator[Said]:
+    if spec.provider.name not in PROVIDERS:
+        text = f"{spec.provider.name} is no back-end of this version: nothing is repaired; use {', '.join(PROVIDERS)}"
+        yield False, "spec.provider.name", text
+
+
+def _control_plane(spec: RepairPoolSpec) -> Iterator[Said]:
+    selector = spec.node_selector
+    named = {*selector.match_labels, *(e.key for e in selector.match_expressions if e.operator in ("In", "Exists"))}
+    if not spec.allow_control_plane and any(key in named for key in CONTROL_PLANE):
+        text = "selects control plane nodes, which are left alone unless allowControlPlane is true"
+        yield False, "spec.nodeSelector", text
+
+
+def _envelope(spec: RepairPoolSpec) -> Iterator[Said]:
+    """A pool without a rule binds others by its limits; what is about repairs of its own has no effect."""
+    for path, given in (("mode", spec.mode == "Act"), ("overrides", bool(spec.overrides))):
+        if given:
+            text = "has no effect: a pool without a rule is an envelope, and repairs nothing; give it a rule"
+            yield False, f"spec.{path}", text
 
 
 def _unbound(spec: RepairPoolSpec) -> Iterator[Said]:

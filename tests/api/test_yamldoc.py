@@ -57,3 +57,8 @@ def test_what_is_refused_names_its_line(text, line, key, says):
 def test_what_yaml_allows_and_a_manifest_may_use_is_read(text, values):
     found = yamldoc.load(text)
     assert values is None or found == values
+
+
+@pytest.mark.parametrize("text", ["2027-03-01T08:00:00Z", "2027-03-01", "2027-03-01 08:00:00 +1"])
+def test_what_looks_like_a_time_is_text_as_it_is_for_kubectl(text: str) -> None:
+    assert yamldoc.load(f"until: {text}\n") == [{"until": text}]

@@ -7,6 +7,7 @@ from typing import Any
 
 import click
 
+from sickbay.cli.ops import session
 from sickbay.cli.ops.cluster import counted, output, print_json, print_table
 from sickbay.cli.ops.manifests import documents
 from sickbay.decide import catalogue as catalogues
@@ -51,7 +52,7 @@ def check(files: tuple[Path, ...], output: str) -> None:
     """
     from sickbay.decide.lint import lint
 
-    problems = lint(files)
+    problems = lint(files, session.current().clock.now())
     if output == "json":
         print_json(problems)
     else:
