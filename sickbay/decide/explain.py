@@ -5,7 +5,7 @@ A pure function over the same objects that the decisions are made from, so that 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from sickbay.api import names
@@ -72,7 +72,7 @@ def explain(
     told.holds = [f"{h.metadata.name} ({h.spec.level}): {h.spec.reason}" for h in holds]
     lead = next((a for a in active if wants_repair(a.type)), active[0] if active else None)
     if rule is not None and lead is not None:
-        told.entries = [f"{entry.name}: {_why(entry, lead)}" for entry in rule.spec.rules]
+        told.entries = list(_entries(rule, lead))
     mine = sorted(
         (r for r in repairs if r.spec.node.uid == node.uid), key=lambda r: r.metadata.creation_timestamp or ""
     )
@@ -81,6 +81,18 @@ def explain(
         _tell_repair(told, current)
     told.summary = _summary(node, active, pool, rule, current, len(told.faults) > len(active))
     return told
+
+
+def _entries(rule: RepairRule, lead: Active) -> Iterator[str]:
+    """The first entry that matches is followed, and no other."""
+    first = ""
+    for entry in rule.spec.rules:
+        why = _why(entry, lead)
+        if first and not why.startswith("no: "):
+            why = f"no: {first} comes first"
+        elif not why.startswith("no: "):
+            first = entry.name
+        yield f"{entry.name}: {why}"
 
 
 def _fault(active: Active, aside: str) -> str:

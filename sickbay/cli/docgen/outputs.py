@@ -134,10 +134,11 @@ def _answering(telling: _Telling) -> None:
     place = telling.place
     telling.show("approve", "Another step than the one that is asked for:", "sickbay approve train-1 Repair")
     telling.show("deny", "One node:", 'sickbay deny train-4 Drain --reason "demo until Friday"')
+    telling.show("approve", "What would be answered:", "sickbay approve --all-waiting --step Drain --dry-run")
     telling.show("approve", "The step that waits:", 'sickbay approve train-1 Drain --reason "checkpoint is written"')
     telling.show(
-        "approve", "A whole group, by the name that `explain` shows:",
-        f"sickbay approve --group {_group(telling)} Drain",
+        "approve", "A whole group, by the name that `explain` shows, and a node that is answered already:",
+        f"sickbay approve --group {_group(telling)} train-4 Drain",
     )  # fmt: skip
     place.pass_time(1)
     telling.show("explain", "A job that was moved away from a node before its drain:", "sickbay explain job/llm")

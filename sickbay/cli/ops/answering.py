@@ -1,100 +1,126 @@
-"""Answers to approvals: for one node, for several, for a group that asks on one of its nodes.
+"""Answers to approvals: for one node, for several, for a group, for all that wait.
 
-Each answer is the label that a person would write. One that cannot be given is said in a line of its own, and the
-others are given all the same.
+Each answer is the label that a person would write, in a write that holds only while the node is as it was read, with
+the very question that was shown. One that cannot be given is said in a line of its own, and the others are given all
+the same.
 """
 
 from __future__ import annotations
 
+import sys
 from dataclasses import dataclass
 
 import click
 
 from sickbay.api import kinds
-from sickbay.api.core import Node
-from sickbay.api.node_repair import NodeRepair
-from sickbay.api.nodemarks import Inquiry, read_inquiry
-from sickbay.cli.ops import session
+from sickbay.cli.ops import questions, session
+from sickbay.cli.ops.cluster import counted, print_table
+from sickbay.cli.ops.questions import Question, Wanted
 from sickbay.kube import errors
 from sickbay.kube.client import Client
 from sickbay.kube.events import NORMAL, EventRecorder, reference
 from sickbay.kube.nodes import label_ops, patch_node
+
+TRIES = 5
+"""Writes of one answer: a node's heartbeat may come between its reading and the write."""
+COLUMNS = ["NODE", "INCIDENT", "STEP", "ATTEMPT", "GROUP"]
 
 
 @dataclass(frozen=True)
 class Answer:
     value: str
     """approved | denied"""
-    step: str
-    nodes: tuple[str, ...] = ()
-    group: str = ""
+    wanted: Wanted
     reason: str = ""
+    dry_run: bool = False
+    sure: bool = False
+    """Selected nodes are answered for without asking back."""
 
 
-async def answer(client: Client, wanted: Answer) -> None:
-    """Give it and say so. Raises ClickException where it cannot be given, UsageError where nowhere is meant."""
-    if not wanted.nodes and not wanted.group:
-        raise click.UsageError("name the nodes, or a group with --group; what waits: sickbay queue")
-    repairs = [r for r in (await client.list(kinds.NODE_REPAIR)).items if not r.ended]
-    done: set[str] = set()
-    problems = []
-    for about in (*wanted.nodes, *([f"group {wanted.group}"] if wanted.group else ())):
+async def answer(client: Client, given: Answer) -> None:
+    """Say what is answered, answer it, and say what came of it.
+
+    Raises ClickException where an answer could not be given, UsageError where nowhere is meant.
+    """
+    wanted = given.wanted
+    selects = bool(wanted.labels or wanted.everywhere)
+    if not (wanted.nodes or wanted.groups or selects):
+        raise click.UsageError("name nodes, or --group, -l or --all-waiting; what waits: sickbay queue")
+    found = await questions.find(client, wanted)
+    _show(found.questions, given, selects)
+    if selects and not found.questions:
+        found.problems.append(f"{wanted.step} waits for approval on none of the nodes meant; see: sickbay queue")
+    if given.dry_run or not found.questions:
+        _end(0, len(found.questions) if not given.dry_run else 0, found.problems)
+        return
+    if selects and not given.sure:
+        _ask_back(len(found.questions), given.value)
+    done = 0
+    for question in found.questions:
         try:
-            node, inquiry = await _asked(client, about, wanted, repairs)
-            if node.name not in done:
-                click.echo(await _write(client, node, inquiry, wanted))
-                done.add(node.name)
-        except errors.NotFound as error:
-            problems.append(error.message)
+            click.echo(await _give(client, question, given))
+            done += 1
+        except errors.ApiError as error:
+            found.problems.append(f"{question.node.name}: {questions.said(error)}")
         except click.ClickException as error:
-            problems.append(error.message)
-    if problems:
-        raise click.ClickException("\n".join(problems))
+            found.problems.append(error.message)
+    _end(done, len(found.questions), found.problems)
 
 
-async def _asked(client: Client, about: str, wanted: Answer, repairs: list[NodeRepair]) -> tuple[Node, Inquiry]:
-    """The node on which the question stands, and the question."""
-    of_group = about == f"group {wanted.group}"
-    if of_group:
-        members = [r for r in repairs if r.spec.group.id == wanted.group]
-        if not members:
-            known = ", ".join(sorted({r.spec.group.id for r in repairs if r.spec.group.id})) or "none"
-            raise click.ClickException(f"there is no open group {wanted.group}; open: {known}")
-        candidates = [r.spec.node.name for r in members]
-    else:
-        candidates = [about, *_mates(about, repairs)]
-    others = set()
-    for name in candidates:
-        node = await client.get(kinds.NODE, name)
-        inquiry = read_inquiry(node)
-        if inquiry is not None and inquiry.step.lower() == wanted.step.lower():
-            return node, inquiry
-        others |= {inquiry.step} if inquiry is not None else set()
-    asked = f"only {', '.join(sorted(others))} is asked for" if others else "nothing is asked for"
-    see = candidates[0] if of_group else about
-    raise click.ClickException(f"{about}: {wanted.step} waits for no approval; {asked}. See: sickbay explain {see}")
+def _show(asked: list[Question], given: Answer, selects: bool) -> None:
+    """What will be answered, before it is; one that was named needs no list."""
+    if asked and (selects or given.dry_run or len(asked) > 1 or asked[0].repair.spec.group.id):
+        click.echo(f"To be {given.value}:")
+        print_table(COLUMNS, [question.row() for question in asked], "")
 
 
-def _mates(node: str, repairs: list[NodeRepair]) -> list[str]:
-    """The other nodes of the group in which a node is repaired."""
-    groups = {r.spec.group.id for r in repairs if r.spec.node.name == node and r.spec.group.id}
-    return [r.spec.node.name for r in repairs if r.spec.group.id in groups and r.spec.node.name != node]
+def _ask_back(number: int, value: str) -> None:
+    """Raises Abort for a no, UsageError where nobody can be asked."""
+    if not sys.stdin.isatty():
+        raise click.UsageError("nobody can be asked whether this is meant: give --yes, or only look with --dry-run")
+    click.confirm(f"Shall {'this one' if number == 1 else f'these {number}'} be {value}?", abort=True)
 
 
-async def _write(client: Client, node: Node, inquiry: Inquiry, wanted: Answer) -> str:
-    repair = await client.get(kinds.NODE_REPAIR, inquiry.repair)
-    form = repair.spec.plan.form
-    word = (form.approved if wanted.value == "approved" else form.denied)[:1]
-    if not word:
-        text = f"{inquiry.step} of {node.name} cannot be {wanted.value}: its form of approval has no word for it"
-        raise click.ClickException(text)
-    await patch_node(client, node, label_ops(node, {form.key_of(inquiry.step): word[0]}))
+async def _give(client: Client, question: Question, given: Answer) -> str:
+    """Raises ClickException when it is another question by now, or when its form has no such word."""
+    for _ in range(TRIES):
+        current = await questions.again(client, question)
+        form = current.form
+        word = (form.approved if given.value == "approved" else form.denied)[:1]
+        if not word:
+            text = f"cannot be {given.value}: its form of approval has no word for it"
+            raise click.ClickException(f"{current.node.name}: {current.inquiry.step} {text}")
+        key = form.key_of(current.inquiry.step)
+        try:
+            await patch_node(client, current.node, label_ops(current.node, {key: word[0]}))
+        except errors.Conflict:
+            continue
+        await _record(client, current, given)
+        return _said(current, given.value, f"{key}={word[0]}")
+    raise click.ClickException(f"{question.node.name}: it changes all the time; not answered, try again")
+
+
+def _said(question: Question, value: str, label: str) -> str:
+    group, inquiry = question.repair.spec.group, question.inquiry
+    of = f"{question.repair.metadata.name}, attempt {inquiry.attempt}"
+    for_all = f" for all {len(group.members)} nodes of group {group.id}" if group.id else ""
+    return f"{question.node.name}: {inquiry.step} {value} ({of}; {label}){for_all}"
+
+
+async def _record(client: Client, question: Question, given: Answer) -> None:
+    """An Event on the node says who has answered by which command, and why."""
     reached = session.current()
     recorder = EventRecorder(client, reached.clock, reached.randomness, component=session.USER_AGENT)
-    why = f": {wanted.reason}" if wanted.reason else ""
-    reason = f"{inquiry.step}{wanted.value.capitalize()}"
-    recorder.event(reference(kinds.NODE, node), NORMAL, reason, f"by command{why}")
+    why = f": {given.reason}" if given.reason else ""
+    reason = f"{question.inquiry.step}{given.value.capitalize()}"
+    recorder.event(reference(kinds.NODE, question.node), NORMAL, reason, f"by command{why}")
     await recorder.flush()
-    group = repair.spec.group
-    all_ = f" for all {len(group.members)} nodes of group {group.id}" if group.id else ""
-    return f"{node.name}: {inquiry.step} {wanted.value} ({form.key_of(inquiry.step)}={word[0]}){all_}"
+
+
+def _end(done: int, meant: int, problems: list[str]) -> None:
+    """Raises ClickException with every line that says what could not be done."""
+    if not problems:
+        return
+    if done or meant:
+        problems = [*problems, f"{done} answered, {counted(len(problems), 'problem')}"]
+    raise click.ClickException("\n".join(problems))

@@ -99,6 +99,8 @@ def _row(record: JobRecovery, job: Job | None, now: datetime) -> dict[str, Any]:
         "job": what,
         "namespace": record.namespace,
         "repair": "",
+        "group": "",
+        "members": [],
         "needs": needs_person(record),
         "age": now - since,
         "idleGPUHours": 0.0,

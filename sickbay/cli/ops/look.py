@@ -89,7 +89,7 @@ def queue(output: str, call: Callable[..., Any]) -> None:
         view = await ClusterView.read(client)
         needed = [r for r in view.repairs if needs_person(r)]
         nodes = await asyncio.gather(*(_node(client, r.spec.node.name) for r in needed))
-        rows = [_queue_row(r, n, view.now) for r, n in zip(needed, nodes, strict=True)]
+        rows = _folded([_queue_row(r, n, view.now) for r, n in zip(needed, nodes, strict=True)])
         rows += await jobs.rows(client, view.now)
         rows.sort(key=lambda row: (-row["idleGPUHours"], -row["age"], row["node"], row["job"]))
         return [row | {"age": age(row["age"])} for row in rows]
@@ -98,11 +98,25 @@ def queue(output: str, call: Callable[..., Any]) -> None:
     if output == "json":
         print_json(rows)
         return
-    table = [
-        [r["node"] or r["job"], r["needs"], r["age"], f"{r['idleGPUHours']:.1f}", r["owner"], r["command"]]
-        for r in rows
-    ]
+    table = [[_whom(r), r["needs"], r["age"], f"{r['idleGPUHours']:.1f}", r["owner"], r["command"]] for r in rows]
     print_table(["NODE OR JOB", "NEEDS", "AGE", "IDLE GPU-H", "OWNER", "NEXT"], table, "nothing needs a person")
+
+
+def _whom(row: dict[str, Any]) -> str:
+    others = len(row["members"]) - 1
+    return f"{row['node'] or row['job']}{f' +{others}' if others > 0 else ''}"
+
+
+def _folded(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Members of a group that need the same are one matter: its leader's, with what all of them cost."""
+    folded: dict[tuple[str, str], dict[str, Any]] = {}
+    for row in sorted(rows, key=lambda row: not row.pop("leads")):
+        first = folded.setdefault((row["group"] or row["repair"], row["needs"]), row)
+        if first is not row:
+            first["members"] = sorted({*first["members"], row["node"]})
+            first["idleGPUHours"] = round(first["idleGPUHours"] + row["idleGPUHours"], 2)
+            first["age"] = max(first["age"], row["age"])
+    return list(folded.values())
 
 
 def needs_person(repair: NodeRepair) -> bool:
@@ -130,6 +144,9 @@ def _queue_row(repair: NodeRepair, node: Node | None, now: datetime) -> dict[str
         "job": "",
         "namespace": "",
         "repair": repair.metadata.name,
+        "group": repair.spec.group.id,
+        "leads": repair.spec.group.leader in ("", repair.metadata.name),
+        "members": [repair.spec.node.name],
         "needs": status.needs or _asked(repair),
         "age": now - since,
         "idleGPUHours": round(_gpus(node) * idle.total_seconds() / 3600, 2),
