@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from sickbay.api import kinds, names
 from sickbay.api.actions import ACTIONS, domain_wide, needs_empty_node
 from sickbay.api.core import Node
-from sickbay.api.node_repair import Group
+from sickbay.api.node_repair import Group, RepairFault
 from sickbay.api.repair_rule import DrainOptions
 from sickbay.api.words import ReportState, Step, StepState, WaitsFor
 from sickbay.clock import Clock
@@ -194,9 +194,15 @@ def _pace(look: Look) -> float:
     return LOOK_PARKED if known is not None and known.parks else LOOK
 
 
+def _devices(faults: list[RepairFault]) -> list[str]:
+    """Those that are still at fault; what an earlier act has put right is left alone. All, where none is left."""
+    still = [fault for fault in faults if fault.cleared_at is None] or faults
+    return sorted({device for fault in still for device in fault.devices})
+
+
 def _act(look: Look) -> ProviderAct:
     node = look.repair.spec.node
-    devices = sorted({d for fault in look.repair.spec.faults for d in fault.devices})
+    devices = _devices(look.repair.spec.faults)
     args = dict(look.current.args) | ({"devices": ",".join(devices)} if devices else {})
     group = look.repair.spec.group if domain_wide(look.current.action) else Group()
     return ProviderAct(

@@ -8,7 +8,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable
 from typing import Protocol
 
@@ -53,7 +52,7 @@ class ActInvariants:
         self, world: World, model: Model, holds: HoldInvariants, breach: Callable[[str], None], slack: float
     ) -> None:
         self._world, self._model, self._holds, self._breach, self._slack = world, model, holds, breach, slack
-        self._acts: Counter[str] = Counter()
+        self._acts: dict[str, list[Action]] = {}
         self._judged = 0
 
     def judge(self) -> None:
@@ -68,9 +67,10 @@ class ActInvariants:
 
     def _machine_act(self, action: Action) -> None:
         what = f"{action.kind} of {action.node} under {action.key or 'no key'}"
-        self._acts[action.key] += 1
-        if not action.key or self._acts[action.key] > 1:
-            self._breach(f"{what} came {self._acts[action.key]} times")
+        before = self._acts.setdefault(action.key, [])
+        before.append(action)
+        if not action.key or not _each_once(before):
+            self._breach(f"{what} came {len(before)} times")
         holder = action.key.partition("/")[0]
         self._domain_act(what, [r for r in self._model.repairs() if r.spec.group.id == holder])
         repair = self._model.repair_by_uid(holder)
@@ -167,3 +167,10 @@ class ActInvariants:
 def _emptied(repair: NodeRepair) -> bool:
     steps = [s.step for s in repair.spec.plan.steps if s.step in (Step.QUARANTINE, Step.DRAIN)]
     return all(repair.status.step(step).state in (StepState.DONE, StepState.SKIPPED) for step in steps)
+
+
+def _each_once(acts: list[Action]) -> bool:
+    """One act; or resets, for one attempt may concern several devices, of each device one."""
+    return len(acts) == 1 or (
+        all(act.kind == "ResetGPU" for act in acts) and len({act.target for act in acts}) == len(acts)
+    )

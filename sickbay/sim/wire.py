@@ -88,6 +88,8 @@ class Fault:
     """Seconds by which watches lag behind. (Reads go to the quorum and are never stale.)"""
     loses: bool = False
     """What watches are sent meanwhile never arrives, and nothing tells that it is missing."""
+    cuts: bool = False
+    """No watch can be opened."""
     scope: Scope = Scope()
 
 
@@ -219,6 +221,8 @@ class Wire(httpx2.AsyncBaseTransport):
 
     def _refusal(self, faults: list[Fault], request: httpx2.Request) -> httpx2.Response | None:
         randomness = self._weather.randomness
+        if request.url.query and b"watch=" in request.url.query and any(fault.cuts for fault in faults):
+            return _error(503, request)
         for fault in faults:
             if fault.rate and randomness.chance(fault.rate):
                 code = fault.codes[randomness.below(len(fault.codes))]

@@ -312,11 +312,17 @@ class World:
         if fault in self.weather.faults:
             self.weather.faults.remove(fault)
 
-    def cut_watches(self, scope: Scope) -> None:
+    def cut_watches(self, scope: Scope, lasting: float | None = None) -> None:
+        """Break the open watches; while it lasts no new one can be opened."""
         self.weather.cut(scope)
+        if lasting is not None:
+            self.add_fault(Fault(cuts=True, scope=scope), lasting)
 
-    def compact_history(self) -> None:
+    def compact_history(self, lasting: float | None = None) -> None:
+        """Forget what was before this moment; where it lasts, also what was before its end."""
         self.store.compact()
+        if lasting is not None:
+            self.loop.call_first_at(self.loop.time() + lasting, self.store.compact)
 
 
 def _crds() -> list[dict[str, Any]]:

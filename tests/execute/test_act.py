@@ -228,7 +228,8 @@ async def test_a_back_end_that_cannot_be_asked_at_the_deadline_leaves_the_result
 @pytest.mark.case("N10")
 async def test_a_card_or_service_falls_to_the_agent_where_the_back_end_cannot_do_it() -> None:
     bench = Bench()
-    bench.open(action="ResetGPU", faults=[{"type": "f", "devices": ["GPU-b", "GPU-a"]}])
+    gone = {"type": "g", "devices": ["GPU-c"], "clearedAt": "2027-03-01T08:00:00Z"}
+    bench.open(action="ResetGPU", faults=[gone, {"type": "f", "devices": ["GPU-b", "GPU-a"]}])
     shift = await started(bench)
     assert bench.backend.acts == []
     act = bench.agent.acts[0]

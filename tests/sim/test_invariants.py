@@ -379,6 +379,23 @@ async def test_one_destructive_act_per_attempt():
         assert r.broken == [f"Reboot of train-0 under {uid}/Repair/2 came 2 times"]
 
 
+@pytest.mark.parametrize(
+    ("acts", "times"),
+    [
+        pytest.param([("ResetGPU", "GPU-a"), ("ResetGPU", "GPU-b")], 0, id="two devices"),
+        pytest.param([("ResetGPU", "GPU-a"), ("ResetGPU", "GPU-a")], 2, id="one device twice"),
+        pytest.param([("ResetGPU", "GPU-a"), ("Reboot", "GPU-a")], 2, id="another act"),
+    ],
+)
+async def test_one_attempt_resets_each_of_its_devices_once(acts, times):
+    async with rogue() as r:
+        uid = r.open(**RUNNING)
+        r.claim(1)
+        for kind, target in acts:
+            r.world.journal.act(kind, "train-0", key=f"{uid}/Repair/1", target=target)
+        assert [text.rpartition(" came ")[2] for text in r.broken] == ([f"{times} times"] if times else [])
+
+
 async def test_no_act_that_nobody_has_claimed():
     async with rogue() as r:
         uid = r.open(**RUNNING)

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from sickbay.apiserver.errors import StatusError
 from sickbay.sim.scenario.functions import moment
-from sickbay.sim.scenario.injections import InjectionError
+from sickbay.sim.scenario.injections import InjectionError, NothingThereError
 from sickbay.sim.scenario.judgement import Expression, Expressions
 from sickbay.sim.scenario.timeline import Entry
 from sickbay.sim.wire import Request
@@ -24,6 +24,8 @@ class Armed:
     was_true: bool = False
     fired: int = 0
     errors: list[str] = field(default_factory=list)
+    missed: str = ""
+    """Why it struck nothing, when it was fired and nothing was there to be struck."""
 
     @property
     def reached(self) -> bool:
@@ -35,6 +37,10 @@ class Clockwork:
 
     def __init__(self, world: World, entries: tuple[Entry, ...], expressions: Expressions) -> None:
         self._world = world
+        self.applying = False
+        """Some entries of this moment are applied and others are not yet: what they do stands only as a whole."""
+        self.applied: list[Callable[[], None]] = []
+        """Called when all entries of a moment stand."""
         self.armed = [Armed(entry, entry.times) for entry in entries]
         for armed in self.armed:
             if armed.entry.trigger.when:
@@ -43,22 +49,31 @@ class Clockwork:
     def arm(self) -> None:
         """Set the clocks; entries at 0s are applied now."""
         self._world.weather.before.append(self._before)
+        moments: dict[float, list[Armed]] = {}
         for armed in self.armed:
             at = armed.entry.trigger.at
-            if at is None:
-                continue
-            for number in range(armed.entry.times):
-                self._at(at + number * armed.entry.every, armed)
+            for number in range(armed.entry.times if at is not None else 0):
+                moments.setdefault((at or 0.0) + number * armed.entry.every, []).append(armed)
+        for when in sorted(moments):
+            self._at(when, *moments[when])
         self.look()
 
-    def _at(self, when: float, armed: Armed) -> None:
+    def _at(self, when: float, *batch: Armed) -> None:
         if when <= self._world.loop.time():
-            self._fire(armed)
+            self._fire_all(batch)
         else:
-            self._world.loop.call_first_at(when, self._firing(armed))
+            self._world.loop.call_first_at(when, lambda: self._fire_all(batch))
 
     def _firing(self, armed: Armed) -> Callable[[], None]:
         return lambda: self._fire(armed)
+
+    def _fire_all(self, batch: tuple[Armed, ...]) -> None:
+        self.applying = True
+        for armed in batch:
+            self._fire(armed)
+        self.applying = False
+        for told in self.applied:
+            told()
 
     def look(self) -> None:
         """Something has changed: see which conditions have come true."""
@@ -105,6 +120,9 @@ class Clockwork:
         armed.fired += 1
         try:
             armed.entry.act(self._world)
+        except NothingThereError as error:
+            armed.fired -= 1
+            armed.missed = f"at {moment(self._world.loop.time())}: {error}"
         except (InjectionError, LookupError) as error:
             armed.errors.append(f"at {moment(self._world.loop.time())}: {error}")
         except StatusError as error:

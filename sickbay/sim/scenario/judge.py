@@ -35,14 +35,15 @@ class Case:
         self._expressions = expressions
         self._expression: Expression = expressions.compile(expectation.text)
 
-    def judge_now(self) -> None:
-        """Something has changed."""
+    def judge_now(self, whole: bool = True) -> None:
+        """Something has changed. Not `whole`: entries of this moment are still to be applied, so that what must hold
+        throughout is not asked yet."""
         if self.outcome is not None:
             return
         wanted, now = self.expectation, self._expressions.now.total_seconds()
         if wanted.form == "by" and now <= wanted.start and self._expression.judge().true:
             self._decide(True, now)
-        elif wanted.form in ("always", "never") and wanted.start <= now and (wanted.end is None or now <= wanted.end):
+        elif whole and self._in_window(now):
             self._hold(now)
 
     def judge_moment(self, last: bool = False) -> None:
@@ -60,6 +61,11 @@ class Case:
             self._decide(True, now)
         elif wanted.form == "count" and last:
             self._count(now)
+
+    def _in_window(self, now: float) -> bool:
+        wanted = self.expectation
+        held = wanted.form in ("always", "never")
+        return held and wanted.start <= now and (wanted.end is None or now <= wanted.end)
 
     def _hold(self, now: float) -> None:
         verdict = self._expression.judge()

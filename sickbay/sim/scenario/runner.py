@@ -67,6 +67,7 @@ class _Run:
         self._set_up()
         self._watch()
         self._clockwork.arm()
+        self._changed()
         world.start_components(self._components(), scenario.replicas)
         await world.clock.sleep(scenario.until)
         await self._rest()
@@ -103,7 +104,7 @@ class _Run:
         world, loop = self._world, self._world.loop
         world.store.after_write(self._after_write)
         world.journal.on_change.append(self._changed)
-        self._changed()
+        self._clockwork.applied.append(self._changed)
         for case in self._cases:
             for at in case.expectation.moments():
                 loop.call_at(at, loop.call_at_rest, case.judge_moment)
@@ -117,7 +118,7 @@ class _Run:
     def _changed(self) -> None:
         self._clockwork.look()
         for case in self._cases:
-            case.judge_now()
+            case.judge_now(whole=not self._clockwork.applying)
 
     async def _rest(self) -> None:
         """Let everything of the last moment happen."""
@@ -146,7 +147,7 @@ def _timeline_outcomes(armed: Armed) -> list[Outcome]:
     entry = armed.entry
     failed = [Outcome(f"{entry}", ok=False, line=entry.line, seen=[error]) for error in armed.errors]
     if not armed.reached:
-        failed.append(Outcome(f"{entry}", ok=False, line=entry.line, seen=["was never reached"]))
+        failed.append(Outcome(f"{entry}", ok=False, line=entry.line, seen=[armed.missed or "was never reached"]))
     return failed
 
 

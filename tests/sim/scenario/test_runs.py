@@ -118,6 +118,40 @@ expect: [{at: 10s, that: "node('train-0').metadata.labels['n'] == 'second'"}]"""
     assert verdicts(spec) == [True]
 
 
+def test_what_must_hold_throughout_is_asked_when_all_entries_of_a_moment_stand():
+    spec = """timeline:
+- {at: 0s, do: cordon, node: train-0}
+- {at: 10s, do: uncordon, node: train-0}
+- {at: 10s, do: cordon, node: train-1}
+expect:
+- {always: true, that: "cordoned('train-0') || cordoned('train-1')"}
+- {always: true, that: "cordoned('train-1')", from: 10s}
+- {never: true, that: "cordoned('train-0')", from: 10s}"""
+    assert verdicts(spec) == [True] * 3
+
+
+JOB = (
+    "objects: [{apiVersion: batch/v1, kind: Job, metadata: {name: j}, spec: {backoffLimit: 0, template: "
+    "{metadata: {labels: {app: j}}, spec: {restartPolicy: Never, containers: [{name: c, image: x}]}}}}]\n"
+)
+
+
+@pytest.mark.parametrize(
+    ("at", "failed"),
+    [
+        pytest.param("30s", [], id="struck once, and the pod is gone afterwards"),
+        pytest.param("100s", ["at 160s: no running pod default/app=j"], id="never struck"),
+    ],
+)
+def test_a_pod_that_is_gone_is_a_failure_only_where_none_was_ever_there(at, failed):
+    entries = [
+        f"{{at: {at}, times: 2, every: 1m, do: podExit, selector: app=j, code: 3}}",
+        "{at: 40s, do: podExit, selector: app=j}" if failed else "{at: 40s, do: cordon, node: train-0}",
+    ]
+    told = failures(JOB + f"timeline: [{', '.join(entries)}]")
+    assert [each.partition(" | ")[2] for each in told] == failed
+
+
 def test_an_entry_that_was_never_reached_fails_the_file():
     (told,) = failures("timeline: [{when: \"cordoned('train-1')\", do: reboot, node: train-0}]")
     assert told == "when cordoned('train-1'): reboot | was never reached"
@@ -238,6 +272,80 @@ def test_what_expressions_see(expectation):
 )
 def test_what_injections_do(entries, expectation):
     assert verdicts(f'timeline: [{entries}]\nexpect: [{{at: 100s, that: "{expectation}"}}]') == [True]
+
+
+BARE = """objects:
+- {apiVersion: sickbay.dev/v1alpha1, kind: NodeRepair, metadata: {name: r}, spec: {origin: Manual,
+   node: {name: train-0}, plan: {steps: [{step: Repair, action: RebootNode}]}}}
+- {apiVersion: sickbay.dev/v1alpha1, kind: JobRecovery, metadata: {name: job-j},
+   spec: {job: {apiVersion: batch/v1, kind: Job, name: j}, policy: p}}
+timeline:
+- {at: 10s, do: patch, object: NodeRepair/r, subresource: status, patch: {status: {phase: Running, steps: {Drain:
+   {state: Running, report: {attempt: 1, planGeneration: 1, term: 1, state: InProgress}}}}}}
+"""
+
+
+@pytest.mark.parametrize(
+    ("moment", "expression"),
+    [
+        pytest.param("0s", "repair('train-0').status.phase == 'Pending'", id="no status yet"),
+        pytest.param("0s", "repairs('train-0').all(r, r.status.outcome == '')", id="no outcome"),
+        pytest.param("10s", "repair('train-0').status.phase == 'Running'", id="what is written stands"),
+        pytest.param("10s", "!repairs()[0].status.prior.unschedulable", id="nothing was there before"),
+        pytest.param("10s", "size(repair('train-0').status.steps.Drain.report.pods) == 0", id="no pods reported"),
+        pytest.param("10s", "!has(repair('train-0').status.steps.Repair)", id="a step that has not begun is absent"),
+        pytest.param("10s", "!has(object('NodeRepair', '', 'r').status.endedAt)", id="an open end is absent"),
+        pytest.param("10s", "size(pool('train').status.storms) == 0", id="pool without a storm"),
+        pytest.param("10s", "recovery('default', 'j').status.attempts.all(a, a.n > 1)", id="recovery without attempts"),
+        pytest.param("10s", "!has(repair('train-1').status)", id="an absent object stays absent"),
+    ],
+)
+def test_what_an_object_leaves_out_reads_as_the_api_says(moment, expression):
+    assert verdicts(BARE + f'expect: [{{at: {moment}, that: "{expression}"}}]') == [True]
+
+
+@pytest.mark.parametrize(
+    ("entries", "same"),
+    [
+        pytest.param("{at: 5s, do: condition, node: train-0, type: GpuX, status: 'True'}", True, id="while it stands"),
+        pytest.param("{at: 5s, do: cordon, node: train-1}", False, id="left behind"),
+    ],
+)
+def test_a_finding_of_the_agent_that_stands_is_no_trace_of_a_repair(entries, same):
+    found = "{at: 5s, do: annotate, object: Node/train-0, set: {sickbay.dev/devices: '[]'}}"
+    spec = f"timeline: [{entries}, {found}]\nexpect: [{{at: 1m, that: \"same('train-0', duration('1s'))\"}}]"
+    assert verdicts(spec) == [same]
+
+
+def test_watches_that_are_cut_for_a_time_stay_cut_and_the_gap_is_seen():
+    head = HEAD.replace("components: []", "components: [decide]")
+    spec = """timeline:
+- {at: 60s, do: api, watch: cut, history: compact, for: 2m}
+- {at: 70s, do: condition, node: train-0, type: NvidiaXID79Error, status: "True"}
+- {at: 80s, do: label, object: Node/train-1, set: {x: "y"}}
+expect:
+- {at: 170s, that: "size(repairs()) == 0"}
+- {by: 5m, that: "size(repairs()) == 1"}
+- {at: 10m, that: "metric('sickbay_watch_gaps_total', {}) > 0.0"}"""
+    assert [outcome.ok for outcome in play(spec, head).outcomes] == [True] * 3
+
+
+@pytest.mark.parametrize(
+    ("arguments", "ok"),
+    [
+        pytest.param("errors: {rate: 1, codes: [403, 404]}, verbs: [update, PUT], scope: decide", True, id="any code"),
+        pytest.param("errors: {rate: 1, codes: [200]}", False, id="no error"),
+        pytest.param("latency: 1s, verbs: [steal]", False, id="no verb"),
+        pytest.param("latency: 1s, scope: decider", False, id="no component"),
+    ],
+)
+def test_what_faults_of_the_api_server_can_be_named(arguments, ok):
+    text = HEAD + f"  timeline: [{{at: 1s, do: api, for: 1m, {arguments}}}]\n"
+    if ok:
+        assert len(read("f.yaml", text)) == 1
+        return
+    with pytest.raises(BadFileError):
+        read("f.yaml", text)
 
 
 def test_an_empty_cluster_still_has_its_time():

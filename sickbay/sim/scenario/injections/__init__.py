@@ -10,6 +10,6 @@ from sickbay.sim.scenario.injections import (  # noqa: F401 - each fills the tab
     server,
     workloads,
 )
-from sickbay.sim.scenario.injections.registry import INJECTIONS, Act, InjectionError
+from sickbay.sim.scenario.injections.registry import INJECTIONS, Act, InjectionError, NothingThereError
 
-__all__ = ["INJECTIONS", "Act", "InjectionError"]
+__all__ = ["INJECTIONS", "Act", "InjectionError", "NothingThereError"]

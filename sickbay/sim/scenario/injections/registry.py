@@ -22,6 +22,10 @@ class InjectionError(Exception):
     """An injection could not be carried out (no such node, refused by the server) or had not the effect asked for."""
 
 
+class NothingThereError(Exception):
+    """There was nothing to be struck at that moment: no failure where the same entry strikes at another one."""
+
+
 def injection(word: str) -> Callable[[Read], Read]:
     def register(read: Read) -> Read:
         assert word not in INJECTIONS, word

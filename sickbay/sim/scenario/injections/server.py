@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from sickbay.sim.scenario.document import Reader
+from sickbay.sim.scenario.injections.processes import COMPONENTS
 from sickbay.sim.scenario.injections.registry import Act, injection
 from sickbay.sim.wire import Fault, Scope
 from sickbay.sim.world import World
 
-CODES = (429, 500, 502, 503, 504, 409)
-VERBS = ("get", "list", "watch", "create", "patch", "delete", "evict")
+VERBS = ("get", "list", "watch", "create", "update", "patch", "delete", "evict")
+_ALSO = {"put": "update", "post": "create"}
 
 
 @injection("api")
@@ -34,9 +35,9 @@ def api(args: Reader) -> Act:
 
     def act(world: World) -> None:
         if compact:
-            world.compact_history()
+            world.compact_history(lasting)
         if cut:
-            world.cut_watches(fault.scope)
+            world.cut_watches(fault.scope, lasting)
         if rate or fault.latency or fault.stale:
             world.add_fault(fault, lasting)
 
@@ -45,15 +46,16 @@ def api(args: Reader) -> Act:
 
 def _codes(errors: Reader) -> tuple[int, ...]:
     value = errors.raw("codes", [500])
-    if not isinstance(value, list) or not value or any(code not in CODES for code in value):
-        raise errors.error("codes", f"must be a list of {', '.join(map(str, CODES))}, not {value!r}")
+    if not isinstance(value, list) or not value or not all(type(code) is int and 400 <= code < 600 for code in value):
+        raise errors.error("codes", f"must be a list of HTTP codes from 400 to 599, such as [429, 503], not {value!r}")
     return tuple(value)
 
 
 def _scope(args: Reader) -> Scope:
     """`scope` is a component; `verbs` and `object` (Kind or Kind/name) narrow it further."""
-    verbs = args.names("verbs") if args.has("verbs") else ()
+    verbs = tuple(_ALSO.get(verb.lower(), verb.lower()) for verb in (args.names("verbs") if args.has("verbs") else ()))
     for verb in verbs:
         if verb not in VERBS:
             raise args.error("verbs", f"{verb!r} is none of {', '.join(VERBS)}")
-    return Scope(args.text("scope", ""), verbs, args.text("object", ""))
+    component = args.choice("scope", (*COMPONENTS, "sickbay")) if args.has("scope") else ""
+    return Scope(component, verbs, args.text("object", ""))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from sickbay.sim.hand import Refused
 from sickbay.sim.scenario.document import Reader
 from sickbay.sim.scenario.injections.nodes import ADMIN
-from sickbay.sim.scenario.injections.registry import Act, InjectionError, injection
+from sickbay.sim.scenario.injections.registry import Act, NothingThereError, injection
 from sickbay.sim.world import World
 
 
@@ -43,7 +43,7 @@ def pod_exit(args: Reader) -> Act:
     def act(world: World) -> None:
         pods = world.pods_of(namespace, name, selector)
         if not pods:
-            raise InjectionError(f"no running pod {namespace}/{name or selector}")
+            raise NothingThereError(f"no running pod {namespace}/{name or selector}")
         for pod in pods:
             world.kubelet.exit_pod(pod, code, signal, reason, log)
 
