@@ -24,7 +24,7 @@ import structlog
 
 from sickbay.api.core import Lease
 from sickbay.api.kinds import LEASE
-from sickbay.clock import Clock, Randomness, rfc3339_micro
+from sickbay.clock import Clock, Randomness, parse_time, rfc3339_micro
 from sickbay.kube import errors
 from sickbay.kube.client import Client
 from sickbay.kube.leadership import Leadership, NotLeading, Observation, next_term
@@ -47,6 +47,9 @@ USUAL = LeaseTimes()
 
 TERMS_MISSED = 1000
 """Terms skipped when a deleted Lease is made anew: more than can have passed out of one candidate's sight."""
+
+ABSENCE = 60.0
+"""Seconds. Where nobody has led for longer, nobody has watched either: more than a successor needs to take over."""
 
 RELEASE_SECONDS = 5.0
 """How long giving the lease back may take when the process is asked to end."""
@@ -205,7 +208,18 @@ class Elector:
         term = next_term(lease, self._term)
         sent = self._clock.monotonic()
         self._lease = await self._write(lease, term, taking=True)
+        self._count_absence(lease)
         return self._begin(term, sent)
+
+    def _count_absence(self, lease: Lease) -> None:
+        """A gap that no watch can tell of: its process was not there. By wall clocks, which is enough for a metric."""
+        try:
+            away = (self._clock.now() - parse_time(lease.spec.renew_time or "")).total_seconds()
+        except ValueError:
+            return
+        if away > ABSENCE:
+            log.warning("nobody has led for a while", lease=self._name, seconds=round(away))
+            self._metrics.watch_gaps.labels(LEASE.kind, "absence").inc()
 
     async def _make(self, sent: float) -> Leadership | None:
         """Make the Lease. One that vanished under its holder is not made anew before the holder has noticed."""

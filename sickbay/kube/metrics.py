@@ -32,7 +32,8 @@ class KubeMetrics:
         self.watch_events = Counter("sickbay_watch_events", "Watch events", ["kind", "type"], registry=registry)
         self.watch_gaps = Counter(
             "sickbay_watch_gaps",
-            "Watches that lost their position (expired, garbled, rewound), objects they failed to tell of (missed)",
+            "Watches that lost their position (expired, garbled, rewound), objects they failed to tell of (missed), "
+            "times when nobody led for over a minute (absence)",
             ["kind", "cause"],
             registry=registry,
         )

@@ -121,6 +121,24 @@ async def test_a_leader_that_stops_gives_the_lease_back_and_the_next_need_not_wa
     await two.stop()
 
 
+@pytest.mark.case("N26")
+@pytest.mark.parametrize(
+    ("away", "gaps"), [pytest.param(20, 0, id="a restart"), pytest.param(600, 1, id="ten minutes without a controller")]
+)
+async def test_a_time_in_which_nobody_led_is_counted_as_a_gap(
+    server: Server, clock: Clock, away: float, gaps: int
+) -> None:
+    one = Candidate(server, "one").start()
+    await clock.sleep(30)
+    await one.stop()
+    await clock.sleep(away)
+    two = Candidate(server, "two").start()
+    await clock.sleep(30)
+    assert two.elector.is_leader()
+    assert two.client.metrics.watch_gaps.labels("Lease", "absence")._value.get() == gaps
+    await two.stop()
+
+
 async def test_a_crashed_leader_is_succeeded_after_its_lease_has_run_out(server: Server, clock: Clock) -> None:
     one = Candidate(server, "one").start()
     await clock.sleep(1)
