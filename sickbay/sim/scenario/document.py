@@ -99,7 +99,9 @@ class _Tree:
         mapping = Map(self._file, line)
         for key_node, value_node in node.value:
             key, key_line = key_node.value, key_node.start_mark.line + 1
-            mapping[key] = self.value(value_node)
+            # `name: off` names something: YAML 1.1 alone takes it for a boolean.
+            named = key == "name" and value_node.tag.endswith(":bool")
+            mapping[key] = value_node.value if named else self.value(value_node)
             mapping.lines[key] = key_line
         return mapping
 

@@ -33,6 +33,11 @@ def test_defaults_are_those_of_the_format():
     assert (entry.provider.name, entry.provider.reboot, entry.provider.fail) == ("fake", 180.0, 0.0)
 
 
+def test_words_that_yaml_takes_for_booleans_can_be_names():
+    variants = "variants: [{name: off, patch: {}}, {name: yes, patch: {}}, {name: 2, patch: {}}]"
+    assert [run.name for run in read("f.yaml", scenario(variants))] == ["s/off", "s/yes", "s/2"]
+
+
 def test_a_file_may_hold_several_documents():
     two = MINIMAL.replace("name: s", "name: t") + "  until: 2h\n"
     assert [run.name for run in read("f.yaml", scenario("until: 1h") + "---\n" + two)] == ["s", "t"]
