@@ -30,10 +30,10 @@ from sickbay.recover.acts import Act, next_act
 from sickbay.recover.adapters import ADAPTERS
 from sickbay.recover.fence import lingering
 from sickbay.recover.job import Job, JobId
-from sickbay.recover.judge import hold
 from sickbay.recover.metrics import RecoverMetrics
 from sickbay.recover.phases import advance, copied
 from sickbay.recover.sources import RESYNC, Sources
+from sickbay.recover.stops import hold
 from sickbay.recover.view import HOLDING, LIVE, View, Work
 from sickbay.recover.writer import MANIFEST_MAX, Writer
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from sickbay.api.job_recovery import JobAttempt, JobRecovery
 from sickbay.api.words import JobAction, RecoveryPhase
 from sickbay.recover.job import Job
-from sickbay.recover.judge import PEOPLE, RELEASE, resume_command
+from sickbay.recover.stops import PEOPLE, RELEASE, resume_command
 
 SHOWN = 8
 """Attempts that are shown, the latest ones."""

@@ -9,9 +9,9 @@ from sickbay.api.words import RecoveryPhase
 from sickbay.clock import parse_time, rfc3339
 from sickbay.recover import suspects
 from sickbay.recover.held import resumed
-from sickbay.recover.judge import TEARDOWN_PATIENCE, hold, tear_down
 from sickbay.recover.live import adopt
 from sickbay.recover.signs import moment
+from sickbay.recover.stops import TEARDOWN_PATIENCE, hold, tear_down
 from sickbay.recover.symptoms import unknown_since
 from sickbay.recover.view import RankPod, View, Work
 

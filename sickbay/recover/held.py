@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from sickbay.api.words import RecoveryPhase
 from sickbay.clock import parse_time, rfc3339
-from sickbay.recover.judge import PEOPLE, RELEASE, REMIND, tear_down
 from sickbay.recover.live import adopt, complete, gone
+from sickbay.recover.stops import PEOPLE, RELEASE, REMIND, tear_down
 from sickbay.recover.symptoms import ended
 from sickbay.recover.view import Work, current, newest
 

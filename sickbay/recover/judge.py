@@ -13,6 +13,7 @@ from sickbay.recover.ends import End
 from sickbay.recover.evidence import Evidence, Verdict
 from sickbay.recover.gather import gather
 from sickbay.recover.kept import keep
+from sickbay.recover.stops import RELEASE, hold, how_to_resume, tear_down
 from sickbay.recover.symptoms import ended
 from sickbay.recover.view import Work
 
@@ -20,12 +21,6 @@ SETTLE = timedelta(seconds=5)
 """How long evidence may come in before an inconclusive verdict is final: detectors report within seconds."""
 ISOLATION_PATIENCE = timedelta(seconds=30)
 """How long a suspect's isolation is waited for before the job's own exclusion has to do."""
-TEARDOWN_PATIENCE = timedelta(minutes=10)
-"""How long the old gang may take to go: twice the longest usual grace."""
-REMIND = timedelta(hours=4)
-"""Between two calls for people."""
-PEOPLE = "people are told again"
-"""onDeadline of a job that waits for people."""
 
 
 def fail(work: Work, ends: list[End], stalled: str = "") -> None:
@@ -112,32 +107,3 @@ def go(work: Work, choice: Choice) -> None:
             work.enter(RecoveryPhase.ISOLATING, choice.message, ISOLATION_PATIENCE, "go on with the exclusion alone")
         case _:
             tear_down(work, choice.message)
-
-
-RELEASE = "released again"
-"""onDeadline of a job that is held only for a while."""
-
-
-def hold(work: Work, message: str) -> None:
-    """Held until people act."""
-    work.enter(RecoveryPhase.HELD, f"{message}; {how_to_resume(work)}", REMIND, PEOPLE)
-    work.note("JobHeld", work.status.message, warning=True)
-
-
-def tear_down(work: Work, message: str) -> None:
-    work.enter(RecoveryPhase.TEARING_DOWN, message, TEARDOWN_PATIENCE, "held for people")
-
-
-def how_to_resume(work: Work) -> str:
-    """The command that lets the job run again."""
-    kind, namespace, name = work.view.id
-    job = work.view.job
-    if job is None or job.finished:
-        return f"to run it again, delete and create {kind.lower()} {name} in namespace {namespace}"
-    return f"to run it again: {resume_command(kind, namespace, name)}"
-
-
-def resume_command(kind: str, namespace: str, name: str) -> str:
-    """What a person types to let a suspended job run."""
-    patch = '{"spec":{"suspend":false}}'
-    return f"kubectl -n {namespace} patch {kind.lower()} {name} --type merge -p '{patch}'"

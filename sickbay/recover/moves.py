@@ -16,7 +16,7 @@ from sickbay.api.words import GateState, JobAction, JobVerdict, MoveState, Recov
 from sickbay.clock import parse_time, rfc3339
 from sickbay.recover import suspects
 from sickbay.recover.checkpoints import ask, gang, has_checkpoint, request_value
-from sickbay.recover.judge import tear_down
+from sickbay.recover.stops import tear_down
 from sickbay.recover.view import HOLDING, LIVE, MAX_LISTED, Work
 
 RESERVE = timedelta(minutes=2)

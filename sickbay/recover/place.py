@@ -13,8 +13,8 @@ from sickbay.clock import parse_time, rfc3339
 from sickbay.recover.adapters.base import full_size
 from sickbay.recover.choose import PAUSE_FIRST, PAUSE_MOST
 from sickbay.recover.job import Job, number
-from sickbay.recover.judge import PEOPLE, RELEASE, REMIND, hold, tear_down
 from sickbay.recover.signs import moment
+from sickbay.recover.stops import PEOPLE, RELEASE, REMIND, hold, tear_down
 from sickbay.recover.suspects import began, host_names
 from sickbay.recover.view import NO_FIT, RankPod, Work, current, newest
 
