@@ -66,7 +66,7 @@ def _fault(spec: dict[str, Any]) -> Iterator[Finding]:
 def _policy(spec: dict[str, Any]) -> Iterator[Finding]:
     for p, phase in enumerate(spec["hang"].get("phases") or ()):
         for key in ("from", "to"):
-            yield from _pattern(phase[key], f"spec.hang.phases[{p}].{key}")
+            yield from _pattern(phase.get(key) or "", f"spec.hang.phases[{p}].{key}")
 
 
 def _pattern(text: str, path: str) -> Iterator[Finding]:

@@ -61,7 +61,7 @@ class RankEnd(Part):
     at: Annotated[Time | None, says("When it ended")] = None
     code: Annotated[Count, says("Exit code of a plain exit")] = 0
     signal: Annotated[Count, says("Signal that killed it")] = 0
-    how: Annotated[Word, says("Exited, OutOfMemory, Disrupted, Refused, NodeLost or Deleted")] = ""
+    how: Annotated[Word, says("Exited, OutOfMemory, Disrupted, Refused, Missing, NodeLost or Deleted")] = ""
     reason: Annotated[Line, says("In the words of the kubelet or of who ended it")] = ""
     line: Annotated[Line, says("The telling line of its log")] = ""
 
@@ -81,6 +81,11 @@ class JobAttempt(Part):
     root_node: Annotated[Name, says("Node it ran on")] = ""
     fingerprint: Annotated[Line, says("What the failure looked like, free of nodes, ranks and GPUs")] = ""
     ends: Annotated[Nullable[list[RankEnd]], says("How its ranks ended, the first to fail first", maxItems=8)] = []
+    youngest: Annotated[Time | None, says("When the last of its pods was made: a younger one has replaced a rank")] = (
+        None
+    )
+    unplaced: Annotated[Count, says("Ranks for which there was no room when it ended before all of them ran")] = 0
+    first_step: Annotated[int | None, says("First step of progress that was seen; absent = unknown", minimum=0)] = None
     step: Annotated[int | None, says("Last step of progress that was seen; absent = unknown", minimum=0)] = None
     times: Annotated[Nullable[AttemptTimes], says("When each part was reached")] = msgspec.field(
         default_factory=AttemptTimes

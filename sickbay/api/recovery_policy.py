@@ -38,9 +38,9 @@ class HangPhase(Part):
     """A part of the job's life in which standing still is no stall."""
 
     name: Annotated[Word, says("Name of the phase", required=True, minLength=1)] = ""
-    from_: Annotated[Line, says("Log pattern it begins with", required=True, minLength=1)] = ""
-    to: Annotated[Line, says("Log pattern it ends with", required=True, minLength=1)] = ""
-    max: Annotated[Duration, says("Longest time it may take", required=True)] = ""
+    from_: Annotated[Line, says("Log pattern it begins with; none = when all ranks run")] = ""
+    to: Annotated[Line, says("Log pattern it ends with; none = the first step that is reported")] = ""
+    max: Annotated[Duration, says("Longest time it may take; longer is a stall")] = "30m"
 
 
 class Hang(Part):

@@ -237,9 +237,13 @@ class Client:
         path = f"{POD.path(namespace, name)}/eviction"
         await self._send("POST", path, content=msgspec.json.encode(body), tries=1)
 
-    async def pod_log(self, name: str, namespace: str, lines: int) -> str:
-        """The last lines of what a pod's container has written, through its kubelet."""
-        body = await self._send("GET", f"{POD.path(namespace, name)}/log", params={"tailLines": str(lines)})
+    async def pod_log(self, name: str, namespace: str, lines: int, timestamps: bool = False) -> str:
+        """The last lines of what a pod's container has written, through its kubelet.
+
+        `timestamps`: each line begins with the moment in which it was written (RFC 3339) and a space.
+        """
+        params = {"tailLines": str(lines)} | ({"timestamps": "true"} if timestamps else {})
+        body = await self._send("GET", f"{POD.path(namespace, name)}/log", params=params)
         return body.decode("utf-8", "replace")
 
     async def _list_pages(self, kind: Kind[T], path: str, params: dict[str, str], limit: int) -> Listing[T]:

@@ -201,8 +201,8 @@ def _against(evidence: Evidence, node: str) -> str:
     if any(e.how == "NodeLost" for e in ends):
         return "lost (the machine went down with its containers)"
     missing = next((e for e in ends if e.how == "Missing"), None)
-    if missing is not None and _is_exception(evidence, "Missing"):
-        return f"rank {missing.rank} did not come up on it ({missing.reason})"
+    if missing is not None and _is_exception(evidence, "Missing") and not _was_missing_elsewhere(evidence, missing):
+        return f"rank {missing.rank} is missing on it ({missing.reason})"
     line = next((r.line for e in ends if (r := _reading(evidence, e)).shows is Shows.HARDWARE), "")
     return f"log: {line}"[:400] if line else ""
 
@@ -212,6 +212,12 @@ def _is_exception(evidence: Evidence, how: str) -> bool:
     gang = {node for node in evidence.placement.values() if node}
     hit = {e.node for e in evidence.ends if e.how == how}
     return len(hit) * 2 < len(gang)
+
+
+def _was_missing_elsewhere(evidence: Evidence, end: End) -> bool:
+    """The same rank did not come up on another node either: that goes with the rank, not with the node."""
+    kept = (e for a in evidence.attempts for e in a.ends if e.how == "Missing" and e.rank == end.rank)
+    return any(e.node != end.node for e in kept)
 
 
 def _reading(evidence: Evidence, end: End) -> Reading:

@@ -33,8 +33,9 @@ from sickbay.recover.job import Job, JobId
 from sickbay.recover.metrics import RecoverMetrics
 from sickbay.recover.phases import advance, copied
 from sickbay.recover.sources import RESYNC, Sources
+from sickbay.recover.spans import read_spans
 from sickbay.recover.stops import hold
-from sickbay.recover.view import HOLDING, LIVE, View, Work
+from sickbay.recover.view import HOLDING, LIVE, RankPod, View, Work, current, newest
 from sickbay.recover.writer import MANIFEST_MAX, Writer
 
 log = structlog.get_logger(__name__)
@@ -48,6 +49,8 @@ AT_ONCE = 0.2
 """Seconds until a job is looked at again that was seen in an old version."""
 LOG_LINES, LOG_SECONDS, LOGS_AT_ONCE = 200, 5.0, 8
 """Lines of a failed rank's log, how long its kubelet may take to give them, and how many ranks are asked."""
+SPAN_LINES = 500
+"""Lines of a running rank's log in which the phases of `hang.phases` are looked for."""
 KEEP_RECORDS = timedelta(days=7)
 """How long the record of a job that is gone is kept; longer where the policy's window is."""
 
@@ -155,6 +158,9 @@ class RecoverController:
             await self._writer.annotate(id_.namespace, work.annotate)
         again = await self._act(after, view)
         await self._read_logs(id_)
+        if work.read_logs:
+            await self._read_spans(id_, view)
+            again = SOON
         wake = None if work.requeue_at is None else max(0.05, (work.requeue_at - view.now).total_seconds())
         return min((t for t in (again, wake) if t is not None), default=None)
 
@@ -232,16 +238,37 @@ class RecoverController:
         pods = await self._writer.pods_now(ADAPTERS[view.id.kind], job)
         return bool(lingering(replace(view, pods=tuple(pods))))
 
+    async def _read_spans(self, id_: JobId, view: View) -> None:
+        """Look into the logs of the running ranks. A rank whose log cannot be read is in no phase that is known."""
+        phases = view.policy.hang.phases if view.policy is not None else []
+        room, found = asyncio.Semaphore(LOGS_AT_ONCE), {}
+
+        async def look(rank: RankPod) -> None:
+            async with room:
+                text = await self._log_of(rank.pod.name, id_.namespace, SPAN_LINES, timestamps=True)
+            if text is not None:
+                found[rank.pod.uid] = read_spans(text, phases)
+
+        async with asyncio.TaskGroup() as group:
+            for rank in newest(current(view)).values():
+                if rank.active and rank.pod.node_name:
+                    group.create_task(look(rank))
+        self._sources.progress.keep_spans(id_, found)
+
+    async def _log_of(self, pod: str, namespace: str, lines: int, timestamps: bool = False) -> str | None:
+        """The end of a pod's log; None where its kubelet does not answer."""
+        try:
+            async with asyncio.timeout(LOG_SECONDS):
+                return await self._client.pod_log(pod, namespace, lines, timestamps)
+        except (TimeoutError, errors.ApiError) as error:
+            log.debug("no log", pod=pod, error=str(error))
+            return None
+
     async def _read_logs(self, id_: JobId) -> None:
         """Ask for the logs of failed ranks, the first ones first; a kubelet that does not answer is not waited for."""
         for end in sorted(self._sources.unread(id_), key=lambda end: end.at)[:LOGS_AT_ONCE]:
-            text = ""
-            try:
-                async with asyncio.timeout(LOG_SECONDS):
-                    text = await self._client.pod_log(end.pod, id_.namespace, LOG_LINES)
-            except (TimeoutError, errors.ApiError) as error:
-                log.debug("no log", pod=end.pod, error=str(error))
-            self._sources.keep_log(end, text)
+            text = await self._log_of(end.pod, id_.namespace, LOG_LINES)
+            self._sources.keep_log(end, text or "")
             if text:
                 self._queue.add(id_)
 

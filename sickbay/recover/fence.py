@@ -10,13 +10,9 @@ from sickbay.clock import parse_time, rfc3339
 from sickbay.recover import suspects
 from sickbay.recover.held import resumed
 from sickbay.recover.live import adopt
-from sickbay.recover.signs import moment
 from sickbay.recover.stops import TEARDOWN_PATIENCE, hold, tear_down
-from sickbay.recover.symptoms import unknown_since
 from sickbay.recover.view import RankPod, View, Work
 
-CANNOT_CONFIRM = timedelta(seconds=30)
-"""How long after its grace a pod on a node that says it is not Ready may take to go, before nobody waits for it."""
 RELEASE_PATIENCE = timedelta(minutes=10)
 """How long the job object may take to be changed, or to be deleted and made again."""
 
@@ -59,8 +55,9 @@ def tearing_down(work: Work) -> None:
 def lingering(view: View) -> list[RankPod]:
     """Pods that may still run a process.
 
-    On a node that is lost and out of the scheduler's sight a pod that was told to go counts as gone: nobody there can
-    confirm it, its peers are gone, and a job must not wait for days for a machine to come back.
+    On a node that is not ready and out of the scheduler's sight pods count as gone once all of the job's there were
+    told to go: nobody there may be able to confirm it, their peers are gone, and a job must not wait for days for a
+    machine to come back.
     """
     return [p for p in view.pods if p.lingers and not _unreachable(view, p)]
 
@@ -69,8 +66,7 @@ def _unreachable(view: View, pod: RankPod) -> bool:
     node = view.nodes.get(pod.pod.node_name)
     if node is None or node.ready or not pod.pod.deleting or not suspects.isolated(node, node.uid):
         return False
-    over = moment(pod.pod.metadata.deletion_timestamp)  # it stands for the end of the grace
-    return unknown_since(node) is not None or (over is not None and view.now >= over + CANNOT_CONFIRM)
+    return all(p.pod.deleting for p in view.pods if p.lingers and p.pod.node_name == node.name)
 
 
 def _late(work: Work, why: str) -> None:

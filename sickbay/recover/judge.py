@@ -13,9 +13,10 @@ from sickbay.recover.ends import End
 from sickbay.recover.evidence import Evidence, Verdict
 from sickbay.recover.gather import gather
 from sickbay.recover.kept import keep
+from sickbay.recover.room import refused, requeue
 from sickbay.recover.stops import RELEASE, hold, how_to_resume, tear_down
 from sickbay.recover.symptoms import ended
-from sickbay.recover.view import Work
+from sickbay.recover.view import Work, current, newest
 
 SETTLE = timedelta(seconds=5)
 """How long evidence may come in before an inconclusive verdict is final: detectors report within seconds."""
@@ -26,6 +27,7 @@ ISOLATION_PATIENCE = timedelta(seconds=30)
 def fail(work: Work, ends: list[End], stalled: str = "") -> None:
     """The attempt is over. Nothing of it may run on while it is judged."""
     attempt = work.attempt
+    attempt.unplaced = 0 if attempt.started else len(refused(newest(current(work.view)).values()))
     work.status.ranks = 0  # the next attempt is tried at its full size again
     first = min((end.at for end in ends), default=work.now)
     attempt.times.fault, attempt.times.detected = rfc3339(first), rfc3339(work.now)
@@ -75,6 +77,9 @@ def conclude(work: Work, evidence: Evidence, verdict: Verdict) -> None:
     attempt.verdict, attempt.ended = verdict.verdict.value, rfc3339(work.now)
     status.fingerprint = attempt.fingerprint
     work.consumed |= {end.uid for end in evidence.ends}
+    if attempt.unplaced and work.view.acting and verdict.verdict in (JobVerdict.TRANSIENT, JobVerdict.UNKNOWN):
+        requeue(work, f"{attempt.unplaced} ranks had found no place, and the others did not wait: {verdict.reasons[0]}")
+        return
     if verdict.verdict == JobVerdict.HARDWARE:
         attempt.times.localised = rfc3339(work.now)
     choice = choose(verdict, work.before, evidence.step, work.policy.budget, work.now)

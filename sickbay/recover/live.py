@@ -5,11 +5,12 @@ from __future__ import annotations
 from sickbay.api.words import JobAction, JobVerdict, RecoveryPhase
 from sickbay.clock import rfc3339
 from sickbay.recover.ends import End
+from sickbay.recover.hang import stalled
 from sickbay.recover.job import Job
 from sickbay.recover.judge import fail
 from sickbay.recover.place import place
-from sickbay.recover.symptoms import ended, stalled
-from sickbay.recover.view import Work
+from sickbay.recover.symptoms import ended, whole_gang_is_younger
+from sickbay.recover.view import Work, current, newest
 
 
 def live(work: Work) -> None:
@@ -32,9 +33,10 @@ def live(work: Work) -> None:
     _count_own_restart(work, job)
     place(work, job)
     _caught_up(work)
-    why = stalled(work) if work.phase in (RecoveryPhase.RUNNING, RecoveryPhase.RECOVERED) else ""
-    if why:
-        fail(work, [], why)
+    _first_step(work)
+    stall = stalled(work) if work.phase in (RecoveryPhase.RUNNING, RecoveryPhase.RECOVERED) else None
+    if stall is not None:
+        fail(work, stall.missing, "" if stall.missing else stall.why)
 
 
 def _over(work: Work, job: Job, ends: list[End]) -> None:
@@ -44,14 +46,20 @@ def _over(work: Work, job: Job, ends: list[End]) -> None:
 
 
 def _count_own_restart(work: Work, job: Job) -> None:
-    """Its own controller has restarted the job while nobody looked: that was an attempt too."""
+    """Its own controller, or a person, has restarted the job while nobody looked: that was an attempt too."""
     attempt = work.attempt
-    if job.restarts <= attempt.restarts or attempt.ended:
+    anew = whole_gang_is_younger(work, newest(current(work.view)).values())
+    if attempt.ended or (job.restarts <= attempt.restarts and not anew):
         return
     attempt.verdict, attempt.action = JobVerdict.UNKNOWN.value, JobAction.RESTART_IN_PLACE.value
-    attempt.evidence = ["restarted by its own controller; what ended it was not seen"]
+    attempt.evidence = ["restarted by somebody else; what ended it was not seen"]
     attempt.ended = rfc3339(work.now)
     work.begin(attempt.n + 1, job.restarts)
+
+
+def _first_step(work: Work) -> None:
+    if work.attempt.first_step is None and work.attempt.started:
+        work.attempt.first_step = work.view.standing.step
 
 
 def _caught_up(work: Work) -> None:

@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-import itertools
 from datetime import datetime, timedelta
 
 from sickbay.api import names
-from sickbay.api.core import PodCondition
-from sickbay.api.duration import format_duration, parse_duration
+from sickbay.api.duration import parse_duration
 from sickbay.api.words import JobAction, JobVerdict, NoFit, RecoveryPhase
 from sickbay.clock import parse_time, rfc3339
 from sickbay.recover.adapters.base import full_size
-from sickbay.recover.choose import PAUSE_FIRST, PAUSE_MOST
 from sickbay.recover.job import Job, number
+from sickbay.recover.room import refused, requeue, set_down
 from sickbay.recover.signs import moment
-from sickbay.recover.stops import PEOPLE, RELEASE, REMIND, hold, tear_down
+from sickbay.recover.stops import PEOPLE, REMIND, hold, tear_down
 from sickbay.recover.suspects import began, host_names
-from sickbay.recover.view import NO_FIT, RankPod, Work, current, newest
+from sickbay.recover.symptoms import youngest
+from sickbay.recover.view import RankPod, Work, current, newest
 
 NO_FIT_AFTER = timedelta(seconds=60)
 """How long pods may be unschedulable before the job is said not to fit: autoscalers and late nodes take a moment."""
@@ -42,6 +41,7 @@ def place(work: Work, job: Job) -> None:
 def _started(work: Work, job: Job) -> None:
     attempt, first = work.attempt, len(work.status.attempts) == 1
     attempt.started, attempt.restarts = rfc3339(work.now), job.restarts
+    attempt.youngest = youngest(newest(current(work.view)).values())
     if first and work.phase == RecoveryPhase.RUNNING:
         work.enter(RecoveryPhase.RUNNING, "all ranks run")
         return
@@ -82,8 +82,8 @@ def _is_avoided(work: Work, pod: RankPod) -> bool:
 
 def _unplaced(work: Work, job: Job, pods: list[RankPod]) -> None:
     """Some ranks have no node. Waiting for room costs no retry."""
-    refused = _refused(pods)
-    since = min((t for c in refused if (t := moment(c.last_transition_time)) is not None), default=None)
+    turned_away = refused(pods)
+    since = min((t for c in turned_away if (t := moment(c.last_transition_time)) is not None), default=None)
     if since is None or work.phase not in (RecoveryPhase.WAITING_CAPACITY, RecoveryPhase.PLACING):
         return
     over = sorted(set(job.excluded) - set(host_names(work)))
@@ -92,25 +92,12 @@ def _unplaced(work: Work, job: Job, pods: list[RankPod]) -> None:
     elif work.phase == RecoveryPhase.WAITING_CAPACITY:
         _waits(work)
     else:
-        _does_not_fit(work, job, since, refused[0].message, sum(1 for pod in pods if pod.pod.node_name))
+        _does_not_fit(work, job, since, turned_away[0].message, sum(1 for pod in pods if pod.pod.node_name))
 
 
 def _let_go_anew(work: Work, why: str) -> None:
-    _set_down(work, why)
+    set_down(work, why)
     tear_down(work, why)
-
-
-def _set_down(work: Work, why: str) -> None:
-    """This attempt never ran: it costs nothing."""
-    attempt = work.attempt
-    attempt.verdict, attempt.action = JobVerdict.POLICY.value, JobAction.REQUEUE.value
-    attempt.evidence, attempt.fingerprint = [why[:512]], NO_FIT
-    attempt.ended = rfc3339(work.now)
-
-
-def _refused(pods: list[RankPod]) -> list[PodCondition]:
-    found = [c for p in pods if (c := p.pod.condition("PodScheduled")) is not None]
-    return [c for c in found if c.status == "False" and c.reason == "Unschedulable"]
 
 
 def _does_not_fit(work: Work, job: Job, since: datetime, why: str, bound: int) -> None:
@@ -120,7 +107,7 @@ def _does_not_fit(work: Work, job: Job, since: datetime, why: str, bound: int) -
     limit = parse_duration(work.policy.no_fit_deadline)
     message = f"attempt {work.attempt.n} does not fit: {why[:300]}"
     if work.policy.on_no_fit == NoFit.REQUEUE and work.view.acting:
-        _requeue(work, message, limit)
+        requeue(work, message)
         return
     if work.policy.on_no_fit == NoFit.SHRINK and work.view.acting:
         cannot = _cannot_shrink(work, job, bound)
@@ -129,19 +116,6 @@ def _does_not_fit(work: Work, job: Job, since: datetime, why: str, bound: int) -
             return
         message = f"{message}; it is not made smaller: {cannot}"
     work.enter(RecoveryPhase.WAITING_CAPACITY, message, limit, "people are told")
-    work.note("JobWaitsForCapacity", message, warning=True)
-
-
-def _requeue(work: Work, message: str, limit: timedelta) -> None:
-    """Give the nodes back that a part of the gang holds, and try again later; people when that has no end."""
-    _set_down(work, message)
-    tries = list(itertools.takewhile(lambda a: a.fingerprint == NO_FIT, reversed(work.status.attempts)))
-    first = moment(tries[-1].ended) or work.now
-    if work.now - first >= limit:
-        hold(work, f"{message}, for {format_duration(limit)}")
-        return
-    pause = min(PAUSE_FIRST * (1 << min(len(tries) - 1, 10)), PAUSE_MOST)
-    work.enter(RecoveryPhase.HELD, message, pause, RELEASE)
     work.note("JobWaitsForCapacity", message, warning=True)
 
 

@@ -13,6 +13,7 @@ from sickbay.api import names
 from sickbay.api.core import Pod
 from sickbay.clock import Clock
 from sickbay.recover.job import JobId
+from sickbay.recover.spans import Span
 from sickbay.recover.view import RankPod, Standing
 
 
@@ -23,6 +24,7 @@ class ProgressBook:
         self._clock = clock
         self._best: dict[JobId, tuple[int, datetime]] = {}
         self._annotations: dict[JobId, str] = {}
+        self._spans: dict[JobId, tuple[datetime, dict[str, dict[str, Span]]]] = {}
 
     def read_from(self, id_: JobId, annotation: str) -> None:
         """The pod annotation in which this job reports its steps, where it is not the usual one."""
@@ -46,6 +48,7 @@ class ProgressBook:
 
     def restart(self, id_: JobId) -> None:
         """A new attempt begins: it goes on from a checkpoint, which may lie before the best step so far."""
+        self._spans.pop(id_, None)
         known = self._best.pop(id_, None)
         if known is not None:
             self._best[id_] = (-1, self._clock.now())
@@ -56,8 +59,20 @@ class ProgressBook:
             return Standing(since=known[1] if known else None, expected=known is not None)
         steps = {p.rank: self._step(id_, p.pod) for p in pods if p.active}
         behind = tuple(sorted(rank for rank, step in steps.items() if step is None or step < known[0]))
-        return Standing(known[0], known[1], behind, expected=True)
+        silent = tuple(sorted(rank for rank, step in steps.items() if step is None))
+        silent = silent if len(silent) < len(steps) else ()
+        return Standing(known[0], known[1], behind, silent, expected=True)
+
+    def keep_spans(self, id_: JobId, by_uid: dict[str, dict[str, Span]]) -> None:
+        """Where ranks are in the phases of their job, by pod UID, as their logs tell now."""
+        self._spans[id_] = self._clock.now(), by_uid
+
+    def spans(self, id_: JobId, pods: Iterable[RankPod]) -> tuple[datetime | None, dict[str, dict[str, Span]]]:
+        """When the logs were read, and what they told, by rank."""
+        read, by_uid = self._spans.get(id_, (None, {}))
+        return read, {p.rank: by_uid[p.pod.uid] for p in pods if p.pod.uid in by_uid}
 
     def forget(self, id_: JobId) -> None:
+        self._spans.pop(id_, None)
         self._best.pop(id_, None)
         self._annotations.pop(id_, None)

@@ -151,12 +151,15 @@ class Sources:
             return
         further = new is not None and self.progress.note(id_, new)
         self._remember(id_, adapter, pod, gone=new is None)
-        if old is None or new is None or _facts(old) != _facts(new) or (further and self._catches_up(id_)):
+        if old is None or new is None or _facts(old) != _facts(new) or (further and self._step_matters(id_)):
             self._changed(id_)
 
-    def _catches_up(self, id_: JobId) -> bool:
-        """Whether the job makes up for what its last failure has cost it: otherwise a step is no reason to look."""
+    def _step_matters(self, id_: JobId) -> bool:
+        """Whether this is the first step of an attempt, or the job makes up for what its last failure has cost it:
+        otherwise a step is no reason to look."""
         record = self.record(id_)
+        if record is not None and record.status.attempts and record.status.attempts[-1].first_step is None:
+            return True
         if record is None or record.status.phase != RecoveryPhase.RECOVERED:
             return False
         failed = next((a for a in reversed(record.status.attempts) if a.verdict), None)
@@ -262,6 +265,7 @@ class Sources:
             self.progress.read_from(id_, policy.spec.hang.progress.annotation)
         pods = self.pods_of(id_)
         ends = self._ends_of(id_, pods)
+        logs_read, spans = self.progress.spans(id_, pods)
         withheld = tuple(sorted({r.spec.node.name for r in self.repairs.by_index("withheld", "yes")}))
         watched = self._watched(pods, ends, record) | set(withheld)
         nodes = {name: node for name in watched if (node := self.nodes.get(name)) is not None}
@@ -282,6 +286,8 @@ class Sources:
             onsets=self._onsets(now) if failing else (),
             others=self._others(id_, watched, now) if failing else (),
             standing=self.progress.standing(id_, pods),
+            spans=spans,
+            logs_read=logs_read,
             excludes_in_place=adapter.excludes_in_place,
             can_shrink=adapter.can_shrink,
             settled=job is not None and adapter.settled(job.raw),
@@ -400,7 +406,11 @@ def _facts(pod: Pod) -> tuple[object, ...]:
     scheduled = pod.condition("PodScheduled")
     reason = (scheduled.status, scheduled.reason) if scheduled is not None else None
     done = pod.annotations.get(names.CHECKPOINT_DONE)
-    return pod.phase, pod.node_name, pod.deleting, pod.status.reason, reason, done, pod.labels.get(names.ATTEMPT)
+    starts = [
+        (s.restart_count, s.state.waiting.reason if s.state.waiting else "") for s in pod.status.container_statuses
+    ]
+    attempt = pod.labels.get(names.ATTEMPT)
+    return pod.phase, pod.node_name, pod.deleting, pod.status.reason, reason, done, attempt, starts
 
 
 def _outlook(node: Node) -> tuple[object, ...]:

@@ -19,6 +19,7 @@ from sickbay.recover.evidence import Onset
 from sickbay.recover.job import Job, JobId
 from sickbay.recover.logs import Reading
 from sickbay.recover.signs import Sign
+from sickbay.recover.spans import Span
 
 NO_FIT = "does not fit"
 """Fingerprint of an attempt for which there was no room."""
@@ -69,6 +70,8 @@ class Standing:
     """Since when the highest step has not grown."""
     behind: tuple[str, ...] = ()
     """Ranks that have not come as far as the others."""
+    silent: tuple[str, ...] = ()
+    """Ranks that have reported no step yet, where others have."""
     expected: bool = False
     """The job is known to report steps, whether or not this attempt has reported one yet."""
 
@@ -99,6 +102,9 @@ class View:
     others: tuple[JobAttempt, ...] = ()
     """Failed attempts of other jobs."""
     standing: Standing = Standing()
+    spans: Mapping[str, Mapping[str, Span]] = field(default_factory=dict)
+    """Where ranks are in the phases of `hang.phases`, by rank and phase, as their logs told at `logs_read`."""
+    logs_read: datetime | None = None
     excludes_in_place: bool = True
     can_shrink: bool = False
     """Whether the kind of job can be given fewer ranks."""
@@ -137,6 +143,8 @@ class Work:
     relanded: int = 0
     consumed: set[str] = field(default_factory=set)
     """UIDs of pods whose ends have been judged: they say nothing about the next attempt."""
+    read_logs: bool = False
+    """Whether the logs of the running ranks are wanted, to know in which phase they are."""
     annotate: dict[str, str] = field(default_factory=dict)
     """Checkpoint requests to put on the job's pods, by pod name."""
 
