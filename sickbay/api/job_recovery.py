@@ -84,7 +84,7 @@ class JobAttempt(Part):
     youngest: Annotated[Time | None, says("When the last of its pods was made: a younger one has replaced a rank")] = (
         None
     )
-    unplaced: Annotated[Count, says("Ranks for which there was no room when it ended before all of them ran")] = 0
+    unplaced: Annotated[Count, says("Ranks for which no node was found, so that it never ran as a whole")] = 0
     first_step: Annotated[int | None, says("First step of progress that was seen; absent = unknown", minimum=0)] = None
     step: Annotated[int | None, says("Last step of progress that was seen; absent = unknown", minimum=0)] = None
     times: Annotated[Nullable[AttemptTimes], says("When each part was reached")] = msgspec.field(

@@ -64,6 +64,7 @@ REASONS: dict[str, str] = {
     "RecoveryPolicy spec.exclusions.expire": "By then the repair loop has cleared or taken the node",
     "RecoveryPolicy spec.hang.progress.annotation": "Our own key collides with nobody's",
     "RecoveryPolicy spec.hang.stall": "Longer than a checkpoint or an evaluation usually takes",
+    "RecoveryPolicy spec.hang.phases[].max": "The contract's example: the longest save of a checkpoint that is usual",
     "RecoveryPolicy spec.checkpoint.notify": "Works for every job that can read its own pod",
     "RecoveryPolicy spec.checkpoint.window": "Large checkpoints are written within minutes",
 }

@@ -13,7 +13,7 @@ from contextlib import aclosing
 from dataclasses import replace
 from typing import Any
 
-from sickbay.apiserver import discovery, reading, reviews, scale, writing
+from sickbay.apiserver import discovery, podlogs, reading, reviews, scale, writing
 from sickbay.apiserver.attributes import Attributes, of_path, of_resource
 from sickbay.apiserver.auth import Authenticator
 from sickbay.apiserver.calls import Answer, Call, ResourceCall, WatchStream, decode_body, encode, json_answer
@@ -60,6 +60,8 @@ class ApiServer:
         self.store = store
         self.authenticator = Authenticator(tokens or {}, anonymous)
         self.authorizer = authorizer or AllowAll()
+        self.logs: podlogs.Logs = podlogs.nobody
+        """Who plays the kubelets, where somebody does."""
         self._reviewer = Reviewer(self.authorizer, self.authenticator)
 
     async def __call__(self, scope: MutableMapping[str, Any], receive: Receive, send: Send) -> None:
@@ -110,7 +112,10 @@ class ApiServer:
             return PAGE_NOT_FOUND
         if view is None or (target.namespace and not view.type.namespaced):
             raise no_such_path()
-        return dispatch(self.store, ResourceCall(call, target, view))
+        request = ResourceCall(call, target, view)
+        if (request.key, target.subresource) == ("pods", "log"):
+            return podlogs.answer(self.store, request, self.logs)
+        return dispatch(self.store, request)
 
     def _permit(self, caller: Caller, wanted: Attributes) -> None:
         if not self.authorizer.decide(caller, wanted).allowed:

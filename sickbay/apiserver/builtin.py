@@ -71,7 +71,7 @@ def _core() -> list[ResourceType]:
         _kind("", "nodes", "Node", kinds.NodeStrategy(), short="no", cluster=True, subresources=status,
               fields={"spec.unschedulable": "false"}),
         _kind("", "pods", "Pod", kinds.PodStrategy(), short="po", categories=all_,
-              subresources=("status", "binding", "eviction"), fields=_POD_FIELDS),
+              subresources=("status", "binding", "eviction", "log"), fields=_POD_FIELDS),
         _kind("", "configmaps", "ConfigMap", short="cm"),
         _kind("", "secrets", "Secret", kinds.SecretStrategy(), fields={"type": ""}),
         _kind("", "serviceaccounts", "ServiceAccount", kinds.ReturnsDeleted(), short="sa"),

@@ -22,6 +22,7 @@ _SUBRESOURCE_VERBS = {
     "eviction": ["create"],
     "binding": ["create"],
     "finalize": ["update"],
+    "log": ["get"],
     "token": ["create"],
 }
 _SUBRESOURCE_KINDS = {

@@ -27,7 +27,8 @@ ISOLATION_PATIENCE = timedelta(seconds=30)
 def fail(work: Work, ends: list[End], stalled: str = "") -> None:
     """The attempt is over. Nothing of it may run on while it is judged."""
     attempt = work.attempt
-    attempt.unplaced = 0 if attempt.started else len(refused(newest(current(work.view)).values()))
+    if not attempt.started:
+        attempt.unplaced = max(attempt.unplaced, len(refused(newest(current(work.view)).values())))
     work.status.ranks = 0  # the next attempt is tried at its full size again
     first = min((end.at for end in ends), default=work.now)
     attempt.times.fault, attempt.times.detected = rfc3339(first), rfc3339(work.now)

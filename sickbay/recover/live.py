@@ -49,12 +49,18 @@ def _count_own_restart(work: Work, job: Job) -> None:
     """Its own controller, or a person, has restarted the job while nobody looked: that was an attempt too."""
     attempt = work.attempt
     anew = whole_gang_is_younger(work, newest(current(work.view)).values())
-    if attempt.ended or (job.restarts <= attempt.restarts and not anew):
+    if attempt.ended or (job.restarts <= attempt.restarts and not anew) or _pods_lag(work, job):
         return
     attempt.verdict, attempt.action = JobVerdict.UNKNOWN.value, JobAction.RESTART_IN_PLACE.value
     attempt.evidence = ["restarted by somebody else; what ended it was not seen"]
     attempt.ended = rfc3339(work.now)
     work.begin(attempt.n + 1, job.restarts)
+
+
+def _pods_lag(work: Work, job: Job) -> bool:
+    """Pods of before the restart are still seen alive: jobs and pods come by two watches, and what ended the ranks is
+    about to be seen."""
+    return any(p.active and p.attempt == job.attempt and p.restart < job.restarts for p in work.view.pods)
 
 
 def _first_step(work: Work) -> None:

@@ -33,7 +33,7 @@ def place(work: Work, job: Job) -> None:
     if work.attempt.ended:
         work.begin(work.attempt.n + 1, job.restarts)
     attempt = work.attempt
-    attempt.placement = {rank: bound[rank] for rank in job.ranks}
+    attempt.placement, attempt.unplaced = {rank: bound[rank] for rank in job.ranks}, 0
     if not attempt.started and all(pod.pod.phase == "Running" for pod in pods.values()):
         _started(work, job)
 
@@ -83,6 +83,8 @@ def _is_avoided(work: Work, pod: RankPod) -> bool:
 def _unplaced(work: Work, job: Job, pods: list[RankPod]) -> None:
     """Some ranks have no node. Waiting for room costs no retry."""
     turned_away = refused(pods)
+    if not work.attempt.started and not work.attempt.ended:
+        work.attempt.unplaced = max(work.attempt.unplaced, len(turned_away))
     since = min((t for c in turned_away if (t := moment(c.last_transition_time)) is not None), default=None)
     if since is None or work.phase not in (RecoveryPhase.WAITING_CAPACITY, RecoveryPhase.PLACING):
         return

@@ -98,6 +98,7 @@ class World:
         self.fleet.on_machine.append(lifecycle.adopt)
         self.weather = Weather(self.randomness.fork())
         self.server = ApiServer(self.store, anonymous=anonymous)
+        self.server.logs = self.kubelet.log_of
         around = Surroundings(self.clock, self.weather, lambda: DirectTransport(self.server), self.problem)
         self.staff = Staff(self, around, settings)
         self._work: list[asyncio.Task[None]] = []

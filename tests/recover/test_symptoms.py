@@ -7,10 +7,13 @@ from dataclasses import replace
 import pytest
 
 from sickbay.clock import rfc3339
-from sickbay.recover.ends import end_of
+from sickbay.recover.adapters import ADAPTERS
+from sickbay.recover.adapters.base import facts
+from sickbay.recover.ends import End, end_of
 from sickbay.recover.fence import lingering
 from sickbay.recover.phases import advance
 from sickbay.recover.view import Standing
+from tests.recover.fleet import job_set
 from tests.recover.looks import at, look, node, pod, unplaced
 from tests.recover.records import record
 
@@ -83,6 +86,33 @@ def test_a_gang_whose_ranks_are_all_started_again_is_left_to_its_kubelets():
     assert advance(running(), look(*pods)).phase == "Running"
 
 
+def job_set_run(restarts, pods_of, phase="Running"):
+    """A JobSet whose own controller has made so many restarts, while the pods seen are of restart `pods_of`."""
+    manifest = job_set("llm", 1, 4, restarts=10)
+    manifest["metadata"] |= {"uid": "u-1", "resourceVersion": "1"}
+    manifest["status"] = {"restarts": restarts}
+    found = facts(ADAPTERS["JobSet"], manifest)
+    gang = [replace(pod(r, phase=phase), rank=f"w-0-{r}", restart=pods_of) for r in range(4)]
+    begun = record("Running", kind="JobSet", attempts=[{"n": 1, "started": rfc3339(at(5))}], template="same")
+    return begun, replace(look(*gang), job=found, id=found.id)
+
+
+def test_a_restart_by_its_own_controller_is_no_failure_of_its_own_while_the_pods_are_seen_as_they_were():
+    """Jobs and pods come by two watches: what ended the ranks is about to be seen."""
+    begun, seen = job_set_run(restarts=1, pods_of=0)
+    work = advance(begun, seen)
+    assert [a.verdict for a in work.status.attempts] == [""]
+    end = End("w-0-1", "n1", "llm-1-0", "p-1-0", at(59), code=134 - 128, how="OutOfMemory")
+    work = advance(work.record, replace(seen, ends=(end,), now=at(61)))
+    assert work.status.attempts[0].verdict == "" and work.phase == "Failing"
+    assert work.status.attempts[0].root_rank == "w-0-1"
+
+
+def test_a_restart_by_its_own_controller_that_nobody_saw_counts_as_an_attempt():
+    work = advance(*job_set_run(restarts=1, pods_of=1))
+    assert [a.verdict for a in work.status.attempts] == ["Unknown", ""]
+
+
 # --- no room
 
 
@@ -107,7 +137,7 @@ def test_ranks_that_do_not_wait_for_the_others_place_cost_no_attempt_and_the_job
     (attempt,) = work.status.attempts
     assert (work.phase, work.status.on_deadline) == ("Held", "released again")
     assert (attempt.verdict, attempt.action, attempt.fingerprint) == ("Policy", "Requeue", "does not fit")
-    assert "1 ranks had found no place" in work.status.message
+    assert "ranks had found no place" in work.status.message
 
 
 @pytest.mark.parametrize(

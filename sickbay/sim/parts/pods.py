@@ -17,6 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any
 
 from sickbay.api.duration import parse_duration
@@ -95,8 +96,8 @@ class Pods(Part):
         super().__init__(stage)
         self._pace = pace
         self._containers: dict[str, _Container] = {}
-        self.logs: dict[str, str] = {}
-        """By pod UID."""
+        self._logs: dict[str, list[tuple[datetime, str]]] = {}
+        """What pods have written, and when, by UID."""
 
     def adopt(self, machine: Machine) -> None:
         """Watch a machine: its boots end containers, its silence stops their keeper."""
@@ -126,6 +127,24 @@ class Pods(Part):
             if container is not None:
                 container.stalled = True
 
+    def write_log(self, pod: Obj, text: str) -> None:
+        """The pod prints these lines and runs on."""
+        machine = self._machine(pod)
+        if machine is not None and machine.up:
+            self._print(pod["metadata"]["uid"], text)
+
+    def _print(self, uid: str, text: str) -> None:
+        lines = [line for line in text.splitlines() if line]
+        if lines:
+            self._logs.setdefault(uid, []).extend((self.clock.now(), line) for line in lines)
+
+    def log_of(self, pod: Obj) -> list[tuple[datetime, str]] | None:
+        """What the pod's kubelet gives; None where it does not answer."""
+        machine = self._machine(pod)
+        if machine is None or not machine.kubelet_works:
+            return None
+        return self._logs.get(pod["metadata"]["uid"], [])
+
     def report_step(self, pod: Obj, step: int) -> None:
         """The pod says how far it has come; from then on it says nothing by itself."""
         container = self._containers.get(pod_key(pod["metadata"]))
@@ -147,7 +166,8 @@ class Pods(Part):
         namespace, _, name = key.partition("/")
         pod = self.store.find(PODS, name, namespace)
         if pod is None:
-            self._containers.pop(key, None)
+            gone = self._containers.pop(key, None)
+            self._logs.pop(gone.uid if gone is not None else "", None)
             return None
         machine = self._machine(pod)
         if machine is None or not machine.kubelet_works or not machine.runtime_works:
@@ -241,7 +261,7 @@ class Pods(Part):
     def _exit(self, pod: Obj, machine: Machine, how: Exit, booted: bool = False) -> None:
         key = pod_key(pod["metadata"])
         container = self._container(key, pod, machine)
-        self.logs[container.uid] = (self.logs.get(container.uid, "") + how.log).strip()
+        self._print(container.uid, how.log)
         policy = (pod.get("spec") or {}).get("restartPolicy", "Always")
         state = {"terminated": self._terminated(how)}
         if policy == "Never" or (policy == "OnFailure" and how.code == 0):

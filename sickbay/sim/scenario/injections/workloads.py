@@ -50,6 +50,21 @@ def pod_exit(args: Reader) -> Act:
     return act
 
 
+@injection("podLog")
+def pod_log(args: Reader) -> Act:
+    """Lines that running pods print. An addition of ours to the injections of the contract."""
+    namespace, selector = _stalls(args)
+    if args.has("line") == args.has("lines"):
+        raise args.error("line", "give either line or lines")
+    lines = args.texts("lines") if args.has("lines") else (args.text("line"),)
+
+    def act(world: World) -> None:
+        for pod in world.pods_of(namespace, "", selector):
+            world.kubelet.write_log(pod, "\n".join(lines))
+
+    return act
+
+
 def _stalls(args: Reader) -> tuple[str, str]:
     return args.text("namespace", "default"), args.text("selector")
 
