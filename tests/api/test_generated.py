@@ -38,7 +38,9 @@ def still_holds(before, after):
     old_type, old_default = before
     new_type, new_default = after
     old_words, new_words = set(old_type.split(" / ")), set(new_type.split(" / "))
-    return old_default in (new_default, "required") and (old_words <= new_words if len(old_words) > 1 else old_words == new_words)
+    return old_default in (new_default, "required") and (
+        old_words <= new_words if len(old_words) > 1 else old_words == new_words
+    )
 
 
 @pytest.mark.parametrize("kind", crds.schemas())
