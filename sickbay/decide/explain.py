@@ -11,14 +11,17 @@ from dataclasses import dataclass, field
 from sickbay.api import names
 from sickbay.api.core import Node
 from sickbay.api.hold import Hold
+from sickbay.api.markers import leaving_by
 from sickbay.api.node_repair import NodeRepair
 from sickbay.api.repair_pool import RepairPool
 from sickbay.api.repair_rule import RepairRule, RuleEntry
 from sickbay.api.words import Needs, Phase, WaitsFor
+from sickbay.decide import actors
 from sickbay.decide import plan as planning
 from sickbay.decide.actionable import wants_repair
 from sickbay.decide.faults import Active
 from sickbay.decide.opening import hands_off, observes
+from sickbay.decide.slots import GPU_RESOURCES
 
 
 @dataclass
@@ -29,6 +32,10 @@ class Wait:
     since: str = ""
     until: str = ""
     then: str = ""
+    actor: str = ""
+    """Who has to do something before it goes on."""
+    next_step: str = ""
+    """What follows when that is done."""
     command: str = ""
     """What a person may type to move it on; empty when nothing has to be done."""
 
@@ -38,6 +45,8 @@ class Explanation:
     node: str
     summary: str = ""
     faults: list[str] = field(default_factory=list)
+    gpus: list[str] = field(default_factory=list)
+    """By resource: how many are offered of how many there are."""
     pool: str = ""
     rule: str = ""
     entries: list[str] = field(default_factory=list)
@@ -66,10 +75,12 @@ def explain(
     aside     fault types that nobody acts on, with the reason
     """
     told = Explanation(node.name, faults=[_fault(a, aside.get(a.name, "")) for a in active])
+    told.gpus = list(_gpus(node))
     active = [a for a in active if a.name not in aside]
     told.pool = pool.metadata.name if pool is not None else ""
     told.rule = (pool.spec.rule or "") if pool is not None else ""
-    told.holds = [f"{h.metadata.name} ({h.spec.level}): {h.spec.reason}" for h in holds]
+    told_holds = list(holds)
+    told.holds = [f"{h.metadata.name} ({h.spec.level}): {h.spec.reason}" for h in told_holds]
     lead = next((a for a in active if wants_repair(a.type)), active[0] if active else None)
     if rule is not None and lead is not None:
         told.entries = list(_entries(rule, lead))
@@ -79,8 +90,26 @@ def explain(
     current = next((r for r in mine if not r.ended), mine[-1] if mine else None)
     if current is not None:
         _tell_repair(told, current)
+        if not current.ended:
+            told.wait = _wait(current, node, told_holds)
+    if pool is not None and (current is None or current.ended) and leaving_by(node):
+        told.wait = Wait(actor=leaving_by(node), next_step="none by Sickbay; when that is over the node is judged anew")
     told.summary = _summary(node, active, pool, rule, current, len(told.faults) > len(active))
     return told
+
+
+def _gpus(node: Node) -> Iterator[str]:
+    """What the node offers, of what it has: by its kubelet, or by its owner's word where that is more."""
+    offered, capacity = node.status.allocatable, node.status.capacity
+    label = node.labels.get(names.GPUS_EXPECTED, "")
+    for resource in GPU_RESOURCES:
+        there = max(_number(capacity.get(resource)), _number(label) if resource in capacity else 0)
+        if there:
+            yield f"{_number(offered.get(resource))} of {there} {resource}"
+
+
+def _number(text: object) -> int:
+    return int(str(text)) if str(text).isdigit() else 0
 
 
 def _entries(rule: RepairRule, lead: Active) -> Iterator[str]:
@@ -121,7 +150,7 @@ def _why(entry: RuleEntry, lead: Active) -> str:
 
 
 def _tell_repair(told: Explanation, repair: NodeRepair) -> None:
-    status, current = repair.status, repair.status.current
+    status = repair.status
     told.repair, told.phase, told.outcome = repair.metadata.name, status.phase, status.outcome
     told.message = status.message
     told.isolated = list(repair.spec.plan.isolate)
@@ -133,13 +162,17 @@ def _tell_repair(told: Explanation, repair: NodeRepair) -> None:
         state = status.step(step.step).state or "-"
         act = f" ({step.action})" if step.action else ""
         told.steps.append(f"{step.step}{act}: {state}")
-    if repair.ended:
-        return
-    told.wait = Wait(
+
+
+def _wait(repair: NodeRepair, node: Node, holds: list[Hold]) -> Wait:
+    current = repair.status.current
+    return Wait(
         waits_for=current.waits_for,
         since=current.since or "",
         until=current.deadline or "",
         then=_then(current.on_deadline),
+        actor=actors.actor(repair, node, holds),
+        next_step=actors.next_step(repair),
         command=next_command(repair),
     )
 

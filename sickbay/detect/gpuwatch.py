@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from sickbay.api import names
 from sickbay.api.core import Node
 from sickbay.api.words import ClearsBy
 from sickbay.clock import Clock
@@ -23,8 +24,6 @@ from sickbay.detect.ledger import Mark
 from sickbay.detect.xid import recovery_finding
 
 RESOURCE = "nvidia.com/gpu"
-EXPECTED_LABEL = "gpu.count.expected"
-"""On the Node: how many GPUs it should have, for owners who know better than the bus."""
 ALLOCATABLE_LASTS = 300.0
 """Seconds that fewer GPUs may be allocatable than there are: a device plug-in restarts (detection reference 5.6)."""
 
@@ -143,7 +142,7 @@ class GpuWatch:
         seen = sum(1 for status in report.gpus if address(status.pci))
         self.most = max(self.most, seen)
         node = self.node()
-        label = node.labels.get(EXPECTED_LABEL, "") if node is not None else ""
+        label = node.labels.get(names.GPUS_EXPECTED, "") if node is not None else ""
         expected = int(label) if label.isdigit() else max(report.expected or 0, self.most)
         missing, offered = seen < expected, self._offered(node)
         if not missing:

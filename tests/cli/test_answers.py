@@ -27,7 +27,8 @@ def group_of(cluster: Cluster, asking: str, *others: str) -> None:
             cluster.store.patch("noderepairs.sickbay.dev", f"{name}-1", {"spec": {"group": group}}, MERGE, "")
         else:
             spec: dict[str, Any] = {"node": {"name": name, "uid": node["metadata"]["uid"]}, "group": group}
-            cluster.own("NodeRepair", f"{name}-1", spec, {"phase": "WaitingApproval"})
+            current = {"step": "Drain", "attempt": 1, "waitsFor": "Approval", "since": "2026-01-01T00:00:00Z"}
+            cluster.own("NodeRepair", f"{name}-1", spec, {"phase": "WaitingApproval", "current": current})
 
 
 async def test_several_nodes_are_answered_in_one_command(cluster: Cluster) -> None:

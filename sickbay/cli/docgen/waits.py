@@ -25,7 +25,8 @@ from sickbay.decide.faults import active_faults
 HEAD = """\
 # What a repair waits for
 
-Every wait has an end: `sickbay explain NODE` says what is waited for, since when, until when, what happens then, and
+Every wait has an end: `sickbay explain NODE` says what is waited for, since when, until when, what happens then, who
+acts, which step is next, and
 what would move it on. The same stands in the NodeRepair (`status.current`). Written by `python -m
 sickbay.cli.generate` with the code that explains real repairs; a test keeps it current.
 """

@@ -55,6 +55,8 @@ def explanation_lines(told: Explanation) -> Iterator[str]:
     """An explanation as it is printed."""
     yield f"{told.node}: {told.summary}"
     yield from section("Faults", told.faults)
+    if told.gpus:
+        yield f"GPUs offered: {', '.join(told.gpus)}"
     if told.pool:
         yield f"Pool: {told.pool}   Rule: {told.rule or '-'}"
     yield from section("Entries of the rule", told.entries)
@@ -72,6 +74,10 @@ def explanation_lines(told: Explanation) -> Iterator[str]:
         yield f"Waits for: {wait.waits_for}   since {wait.since or '?'}   until {wait.until or '?'}"
     if wait.then:
         yield f"Then: {wait.then}"
+    if wait.actor:
+        yield f"Actor: {wait.actor}"
+    if wait.next_step:
+        yield f"Next step: {wait.next_step}"
     if wait.command:
         yield f"To move it on: {wait.command}"
 
