@@ -17,8 +17,14 @@ from sickbay.api.words import BreakerState
 from sickbay.clock import parse_time
 from sickbay.decide.sources import Sources
 
-STEP_SECONDS = (1, 5, 15, 60, 180, 600, 1800, 3600, 6 * 3600, 24 * 3600)
-"""Upper bounds of the histogram: from a cordon (a second) to an approval overnight."""
+HOUR, DAY = 3600, 86400
+STEP_SECONDS = (
+    1, 2, 5, 10, 15, 30, 45, 60, 75, 90, 120, 150, 180, 240, 300, 450, 600, 900, 1200, 1800, 2700,
+    HOUR, 2 * HOUR, 4 * HOUR, 8 * HOUR, 16 * HOUR, DAY, 2 * DAY, 4 * DAY, 7 * DAY, 14 * DAY,
+)  # fmt: skip
+"""Upper bounds of the histogram: from a cordon (a second) to hardware that comes after two weeks, the longest time of a
+remedy. Each is at most 2.5 times the one before, and between half a minute and five, where most steps end, 1.5 times: a
+quantile read from them is wrong by no more than that. The sum is exact."""
 
 
 class DecideMetrics(Collector):

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from sickbay.api.kinds import OWN
-from sickbay.api.names import API_VERSION
+from sickbay.api.names import API_VERSION, METRICS
 from sickbay.api.validate import validate
 from sickbay.api.words import Needs, WaitsFor
 from sickbay.cli.docgen.waits import SAMPLES, explained
@@ -108,3 +108,11 @@ def test_each_kind_of_wait_is_shown_with_what_explain_prints(wait: WaitsFor) -> 
 def test_the_runbook_knows_every_reason_for_which_people_are_needed() -> None:
     page = (ROOT / "docs" / "operations.md").read_text()
     assert [need for need in Needs if f"| `{need}` |" not in page] == []
+
+
+@pytest.mark.parametrize(
+    "metric", [m for m in METRICS if m not in ("sickbay_repairs_total", "sickbay_repair_step_seconds")]
+)
+def test_every_metric_that_is_alerted_on_has_a_runbook(metric: str) -> None:
+    page = (ROOT / "docs" / "operations.md").read_text()
+    assert f"`{metric}" in page.partition("## Watch")[2]
