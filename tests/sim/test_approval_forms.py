@@ -1,4 +1,4 @@
-"""Approvals by labels of one's own, on a whole world: key pairs of the user, and ACK's old form, where deletion says yes.
+"""Approvals by labels of one's own, in a whole world: a user's key and words, ACK's old form, where deletion says yes.
 
 Forms are configured in the controller (`--approval-forms`), so a scenario file cannot bring them.
 """
