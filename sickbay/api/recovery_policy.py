@@ -76,7 +76,7 @@ class RecoveryPolicySpec(Part):
     """Jobs and what may be done for them."""
 
     job_selector: Annotated[
-        Nullable[LabelSelector], says("The jobs; the empty selector takes all of the namespace", required=True)
+        Nullable[LabelSelector], says("The jobs; without one, or with an empty one, all of the namespace")
     ] = msgspec.field(default_factory=LabelSelector)
     kinds: Annotated[Nullable[list[Word]], says("Kinds of jobs; none = all known", maxItems=32)] = []
     mode: Annotated[str, says("Observe: decide and report. Act: recover", enum=Mode)] = "Observe"

@@ -350,6 +350,7 @@ GOOD: tuple[Good, ...] = (
         then=(("status", {"status": {"phase": "Scheduled", "upstreamPhase": "Scheduled", "terminal": False}}),),
     ),
     Good("full-policy", "RecoveryPolicy", FULL_POLICY),
+    Good("for-all-jobs-of-the-namespace", "RecoveryPolicy", {"mode": "Act"}),
     Good("asks-for-checkpoints", "RecoveryPolicy", {"jobSelector": {}, "checkpoint": {}}),
     Good(
         "recovery-under-way",

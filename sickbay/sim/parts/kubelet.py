@@ -54,7 +54,11 @@ class Kubelets(Part):
         self._hands[name] = Hand(self.store, f"system:node:{name}", "sim-kubelet", ("system:nodes",))
         not_ready = {"key": "node.kubernetes.io/not-ready", "effect": "NoSchedule"}
         node: Obj = {
-            "metadata": {"name": name, "labels": {**_own_labels(machine), **labels}},
+            "metadata": {
+                "name": name,
+                "labels": {**_own_labels(machine), **labels},
+                "annotations": {"volumes.kubernetes.io/controller-managed-attach-detach": "true"},
+            },
             "spec": {"providerID": provider_id, "taints": [*taints, not_ready]},
             "status": self._status(machine, {}, ready=False),
         }
