@@ -47,6 +47,15 @@ class Inquiry(msgspec.Struct, kw_only=True, rename={"node_uid": "nodeUID"}):
     by: str = "People"
 
 
+class FenceMark(msgspec.Struct, kw_only=True):
+    """The value of `sickbay.dev/out-of-service`, written in the same patch as the taint."""
+
+    repair: str = ""
+    uid: str = ""
+    until: str = ""
+    """When the taint goes at the latest."""
+
+
 class Stamp(msgspec.Struct, kw_only=True):
     """The value of `sickbay.dev/changed-by`, written by the admission policy: who changed last what we keep here."""
 
@@ -63,7 +72,7 @@ def changed_by(node: Node) -> Stamp:
         return Stamp()
 
 
-T = TypeVar("T", QuarantineMark, Inquiry)
+T = TypeVar("T", QuarantineMark, Inquiry, FenceMark)
 
 
 def read_mark(node: Node) -> QuarantineMark | None:
@@ -106,6 +115,10 @@ def cordoned_anew(node: Node) -> bool:
 
 def read_inquiry(node: Node) -> Inquiry | None:
     return _read(node, names.INQUIRY, Inquiry)
+
+
+def read_fence(node: Node) -> FenceMark | None:
+    return _read(node, names.OUT_OF_SERVICE_MARK, FenceMark)
 
 
 Changes = dict[str, str | None]

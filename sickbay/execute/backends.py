@@ -16,7 +16,18 @@ from sickbay.api.core import Node
 from sickbay.api.names import DETECTION_BLIND
 from sickbay.api.node_repair import NodeRepair
 from sickbay.api.words import DIAGNOSE
-from sickbay.providers.base import Act, Ambiguous, Observation, Provider, Transient, Withdraws
+from sickbay.providers.base import (
+    Act,
+    Ambiguous,
+    Fences,
+    Observation,
+    Power,
+    Provider,
+    ProviderError,
+    Target,
+    Transient,
+    Withdraws,
+)
 
 CALL_SECONDS = 60.0
 """Longest call. Cloud APIs answer within seconds; their own clients give up after 60 s (botocore's read timeout)."""
@@ -69,6 +80,17 @@ class Backends:
 
     def __init__(self, providers: Mapping[str, Provider]) -> None:
         self._providers = providers
+
+    async def power(self, repair: NodeRepair, target: Target) -> Power:
+        """Power state by the pool's back-end; Unknown where it cannot tell, or does not answer in time."""
+        provider: object = self._providers.get(repair.spec.plan.provider.name)
+        if not isinstance(provider, Fences):
+            return Power.UNKNOWN
+        try:
+            async with asyncio.timeout(CALL_SECONDS):
+                return await provider.power(target)
+        except (TimeoutError, ProviderError):
+            return Power.UNKNOWN
 
     def choose(self, repair: NodeRepair, action: str, node: Node) -> Backend | None:
         """The back-end for an act of this repair; None when none can do it."""

@@ -20,6 +20,7 @@ from sickbay.clock import Clock, parse_time, rfc3339
 from sickbay.execute import lifecycle
 from sickbay.execute.blocked import Blocked
 from sickbay.execute.budgets import covering, never_allows
+from sickbay.execute.fence import Fence, taken_by_force
 from sickbay.execute.offers import Recoveries, offered
 from sickbay.execute.pace import Pace
 from sickbay.execute.podfilter import Drain as Terms
@@ -42,6 +43,7 @@ class Drain:
         clock: Clock,
         pace: Pace,
         observe: Callable[[Node], None],
+        fence: Fence,
         recoveries: Recoveries = lambda _name, _namespace: None,
     ) -> None:
         self._client = client
@@ -49,19 +51,23 @@ class Drain:
         self._clock = clock
         self._pace = pace
         self._observe = observe
+        self._fence = fence
         self._blocked: dict[str, Blocked] = {}
 
     async def look(self, look: Look) -> Progress:
         begun = (names.DRAIN_IN_PROGRESS, "True", "drained for a repair")
         self._observe(await lifecycle.show(self._client, look, begun))
+        options = look.step.options or DrainOptions()
+        node, fenced = await self._fence.stands(look, options.force.allowed)
         listing = await self._client.list(kinds.POD, fields=f"spec.nodeName={look.node.name}")
         if listing.malformed:
             bad = listing.malformed[0]
             return Progress(ReportState.IN_PROGRESS, f"pod {bad.identity.name} cannot be read: {bad.error}")
-        judged = [judge(pod, _terms(look)) for pod in listing.items]
+        judged = [judge(pod, _terms(look, node)) for pod in listing.items]
         staying = [j for j in judged if j.fate in (Fate.WAITS, Fate.GOES, Fate.ENDING)]
         if not staying:
             return await self._done(look, judged)
+        judged = [_left_to_the_fence(j, node) for j in judged]
         blocked = self._blocked.setdefault(look.repair.metadata.uid, Blocked(self._clock))
         blocked.remember([j.pod for j in staying], look.report)
         moving = offered(look, [j.pod for j in judged if j.fate in (Fate.GOES, Fate.ENDING)], self._recoveries)
@@ -76,7 +82,7 @@ class Drain:
             pods=[_told(j, blocked) for j in staying],
             offers=moving.offers,
             again=PASS if moved else _quiet(staying, blocked),
-            events=blocked.news([j.pod for j in staying]),
+            events=blocked.news([j.pod for j in staying]) + ((fenced,) if fenced is not None else ()),
         )
 
     def forget(self, uid: str) -> None:
@@ -155,13 +161,20 @@ def _left_to_its_job(judged: Judged, kept: dict[str, datetime]) -> Judged:
     return replace(judged, fate=Fate.WAITS, until=until) if until is not None and judged.fate is Fate.GOES else judged
 
 
-def _terms(look: Look) -> Terms:
+def _left_to_the_fence(judged: Judged, node: Node) -> Judged:
+    """A pod that the out-of-service taint takes away is not evicted as well."""
+    taken = judged.fate is Fate.GOES and taken_by_force(judged.pod, node)
+    return replace(judged, fate=Fate.ENDING) if taken else judged
+
+
+def _terms(look: Look, node: Node) -> Terms:
     started = look.repair.status.step(look.current.step).started
     return Terms(
         options=look.step.options or DrainOptions(),
         started=parse_time(started) if started else look.now,
         now=look.now,
         unreachable=unreachable(look.node),
+        fenced=any(taint.key == names.OUT_OF_SERVICE for taint in node.taints),
     )
 
 

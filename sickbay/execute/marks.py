@@ -11,7 +11,7 @@ import msgspec
 from sickbay.api import markers, names
 from sickbay.api.core import Node, Taint
 from sickbay.api.node_repair import NodeRepair, Prior, PriorCondition, RepairTaint
-from sickbay.api.nodemarks import OUR_TAINT, QuarantineMark, question_taken_off, read_mark
+from sickbay.api.nodemarks import OUR_TAINT, QuarantineMark, question_taken_off, read_fence, read_mark
 from sickbay.api.words import Step
 from sickbay.kube.nodes import Op, annotation_ops, label_ops, taint_ops, unschedulable_ops
 
@@ -19,6 +19,8 @@ KEEP_AWAY = (names.SCALE_DOWN_DISABLED, names.DO_NOT_DISRUPT)
 """While we hold a node, the autoscaler and Karpenter must not take it away as unneeded."""
 LIFECYCLE_REASON = markers.OURS
 """Reason of the lifecycle conditions we set: by it they are told apart from those of others."""
+FENCE_TAINT = (names.OUT_OF_SERVICE, "NoExecute")
+"""Set by a drain on a node whose machine is proven to be off (`fence`)."""
 
 
 def set_ops(node: Node, repair: NodeRepair, taint: str, at: str) -> tuple[list[Op], Prior]:
@@ -90,14 +92,20 @@ def clear_ops(node: Node, prior: Prior | None, repair: NodeRepair, lift: bool = 
     if mark is not None and mark.uid != repair.metadata.uid and not astray:
         return []  # another incident holds the node by now
     labels, annotations = question_taken_off(node, repair.metadata.uid, repair.spec.plan.form)
+    fence = read_fence(node)
+    fenced = fence is not None and fence.uid == repair.metadata.uid
+    leaving = [FENCE_TAINT] if fenced else []
+    if fenced:
+        annotations |= {names.OUT_OF_SERVICE_MARK: None}
     if prior is None:
-        return label_ops(node, labels) + annotation_ops(node, annotations)
+        return label_ops(node, labels) + annotation_ops(node, annotations) + taint_ops(node, remove=leaving)
     annotations |= dict.fromkeys((names.QUARANTINE, names.CHANGED_BY, names.ISOLATE))
     for key in KEEP_AWAY:
         if node.annotations.get(key) == "true":
             annotations[key] = prior.annotations.get(key)
-    had_taint = any((t.key, t.effect) == OUR_TAINT for t in prior.taints)
-    ops = annotation_ops(node, annotations) + taint_ops(node, remove=[] if had_taint else [OUR_TAINT])
+    if not any((t.key, t.effect) == OUR_TAINT for t in prior.taints):
+        leaving.append(OUR_TAINT)
+    ops = annotation_ops(node, annotations) + taint_ops(node, remove=leaving)
     if lift and node.unschedulable and not prior.unschedulable:
         ops += unschedulable_ops(node, False)
     return ops + label_ops(node, labels)

@@ -57,6 +57,8 @@ class Drain:
     started: datetime
     now: datetime
     unreachable: bool
+    fenced: bool = False
+    """The node is out of service: Kubernetes ends its pods without the kubelet."""
 
 
 def unreachable(node: Node) -> bool:
@@ -74,7 +76,7 @@ def judge(pod: Pod, drain: Drain) -> Judged:
         return Judged(pod, Fate.PROTECTED)
     if pod.deleting:
         # Nobody on the node will confirm the end; waiting for it would only use up the deadline.
-        fate = Fate.LEFT if drain.unreachable else Fate.ENDING
+        fate = Fate.LEFT if drain.unreachable and not drain.fenced else Fate.ENDING
         return Judged(pod, fate, priority=_priority(pod, drain.options))
     if _came_back(pod, drain.started):
         return Judged(pod, Fate.LEFT)

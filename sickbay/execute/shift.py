@@ -8,7 +8,7 @@ a former term knew is taken for true.
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Protocol
 
 import structlog
@@ -26,6 +26,7 @@ from sickbay.execute.attempt import is_current, is_final
 from sickbay.execute.backends import Backends
 from sickbay.execute.claim import Claim, Claims, LaterTerm
 from sickbay.execute.drain import Drain
+from sickbay.execute.fence import Fence
 from sickbay.execute.governor import Governor
 from sickbay.execute.hooks.call import Caller
 from sickbay.execute.hooks.runner import Hooks, Outside
@@ -94,7 +95,8 @@ class Shift:
         self._hooks = Hooks(
             client, clock, tools.hooks, tools.caller or Caller(clock), self._check, tools.repairs.observe_write
         )
-        self._drain = Drain(client, clock, tools.pace, observe, tools.recoveries)
+        self._fence = Fence(client, tools.backends, observe)
+        self._drain = Drain(client, clock, tools.pace, observe, self._fence, tools.recoveries)
         self._repair = Repair(client, clock, tools.backends, tools.governor, observe)
         self._steps: dict[str, StepRunner] = {
             Step.QUARANTINE: Quarantine(client, observe),
@@ -165,6 +167,8 @@ class Shift:
             check=self._check,
             permit=lambda: self._permits.ask(repair, node),
         )
+        if step is not self._drain:
+            look = replace(look, node=await self._fence.lift(look))
         progress = await step.look(look)
         await self._claims.report(repair, progress, self._tools.clock.now())
         for told in progress.events:

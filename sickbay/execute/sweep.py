@@ -25,6 +25,7 @@ from sickbay.api.nodemarks import QuarantineMark, read_inquiry, read_mark
 from sickbay.api.words import HoldLevel
 from sickbay.clock import Clock
 from sickbay.execute import guard, lifecycle
+from sickbay.execute.fence import lift_ops, outlived
 from sickbay.execute.marks import LIFECYCLE_REASON, clear_ops
 from sickbay.execute.progress import Told
 from sickbay.kube import errors
@@ -59,6 +60,7 @@ class Sweep:
 
     async def run(self) -> None:
         """One comparison. A node that cannot be judged now is looked at with the next. Raises NotLeading."""
+        await self._lift_fences()
         now = self._clock.monotonic()
         suspects = [node for node in self._nodes.all() if _has_traces(node) and not self._held(node)]
         self._seen = {node.uid: self._seen.get(node.uid, now) for node in suspects}
@@ -68,6 +70,18 @@ class Sweep:
                     await self._tidy(node.name)
                 except errors.ApiError as error:
                     log.warning("traces not taken away yet", node=node.name, error=str(error))
+
+    async def _lift_fences(self) -> None:
+        """An out-of-service taint of ours never outlives the outage it was set for, whatever its repair does."""
+        for node in [node for node in self._nodes.all() if outlived(node, self._clock.now())]:
+            try:
+                if await self._frozen(node):
+                    continue
+                fresh = await self._client.get(kinds.NODE, node.name)
+                self._check()
+                self._nodes.observe_write(await patch_node(self._client, fresh, lift_ops(fresh)))
+            except errors.ApiError as error:
+                log.warning("out-of-service taint not taken away yet", node=node.name, error=str(error))
 
     def _held(self, node: Node) -> bool:
         """True while a repair of this node has something to do with it, or still has to say that it has not."""

@@ -98,6 +98,21 @@ class Provider(Protocol):
         ...
 
 
+class Power(StrEnum):
+    ON = "On"
+    OFF = "Off"
+    UNKNOWN = "Unknown"
+
+
+@runtime_checkable
+class Fences(Protocol):
+    """A back-end that reads the power state of a machine past its operating system."""
+
+    async def power(self, target: Target) -> Power:
+        """Off only when the machine draws no power and runs nothing. Raises ProviderError."""
+        ...
+
+
 @runtime_checkable
 class Withdraws(Protocol):
     """A back-end that can take back what it has accepted but not begun."""

@@ -11,7 +11,7 @@ from collections.abc import Awaitable, Callable
 from typing import TypeVar
 
 from sickbay.providers.agent.host import Finding, Host, Proof
-from sickbay.providers.base import Act, Observation, Provider
+from sickbay.providers.base import Act, Fences, Observation, Power, Provider, Target
 from sickbay.sim.life import Life
 from sickbay.sim.wire import CALL, Doom
 
@@ -66,6 +66,10 @@ class _Backend:
 
     async def observe(self, act: Act) -> Observation:
         return await self._calls.make(lambda: self._inner.observe(act))
+
+    async def power(self, target: Target) -> Power:
+        inner = self._inner
+        return await inner.power(target) if isinstance(inner, Fences) else Power.UNKNOWN
 
 
 class _Host:

@@ -20,7 +20,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from sickbay.clock import Clock, Randomness
-from sickbay.providers.base import Act, ActState, Ambiguous, Observation, Permanent, Transient
+from sickbay.providers.base import Act, ActState, Ambiguous, Observation, Permanent, Power, Target, Transient
 from sickbay.sim.journal import Journal
 from sickbay.sim.machine import Machine
 
@@ -282,3 +282,12 @@ class FakeProvider:
         if line.answer not in ("ok", "liesDone"):
             raise Transient(f"the back-end cannot be asked now{': ' + line.message if line.message else ''}")
         return seen
+
+    async def power(self, target: Target) -> Power:
+        """As a BMC tells it; scripted as any other look."""
+        if self._cloud.behaviour(target.name).answer("observe").answer not in ("ok", "liesDone"):
+            raise Transient("the back-end cannot be asked now")
+        machine = self._cloud.machines.get(target.name)
+        if machine is None:
+            return Power.UNKNOWN
+        return Power.ON if machine.powered else Power.OFF

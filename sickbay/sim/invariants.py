@@ -42,13 +42,13 @@ from sickbay.sim.world import World
 
 WAITS = (Phase.WAITING_APPROVAL, Phase.WAITING_SLOT, Phase.WAITING_JOB, Phase.RUNNING, Phase.PARKED, Phase.NEEDS_HUMAN)
 KUBERNETES = ("system:node:", "system:serviceaccount:kube-system:", "system:kube-")
-OWN_KEYS = (names.QUARANTINE, names.INQUIRY, names.ISOLATE, names.CHANGED_BY, names.CLEAR)
+OWN_KEYS = (names.QUARANTINE, names.INQUIRY, names.ISOLATE, names.CHANGED_BY, names.CLEAR, names.OUT_OF_SERVICE_MARK)
 FINDINGS = (names.DEVICES,)
 """The agent's own report, which follows the faults and not the repair."""
 SHARED_KEYS = (names.SCALE_DOWN_DISABLED, names.DO_NOT_DISRUPT)
 """Ours while we hold a node; what stood there before comes back."""
 AUTOMATION = ("nvidia-driver", "gpu-operator", "kured", "node-maintenance", "cluster-autoscaler", "karpenter")
-OUR_TAINTS = (names.QUARANTINE, "node.kubernetes.io/out-of-service")
+OUR_TAINTS = (names.QUARANTINE, names.OUT_OF_SERVICE)
 
 
 @dataclass(frozen=True, slots=True)

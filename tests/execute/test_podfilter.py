@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
@@ -30,6 +31,10 @@ def drain(after: float = 60, dead: bool = False, **options: Any) -> Drain:
     return Drain(msgspec.convert(options, DrainOptions), START, now, dead)
 
 
+def fenced() -> Drain:
+    return replace(drain(dead=True), fenced=True)
+
+
 def gpus(resource: str, amount: Any = "1", where: str = "limits") -> dict[str, Any]:
     return {"containers": [{"name": "c", "resources": {where: {resource: amount}}}]}
 
@@ -55,6 +60,7 @@ CRITICAL = {"priorityClassName": "system-cluster-critical"}
         (pod(phase="Unknown"), drain(), Fate.GOES),
         (pod(**DELETING), drain(), Fate.ENDING),
         (pod(**DELETING), drain(dead=True), Fate.LEFT),
+        (pod(**DELETING), fenced(), Fate.ENDING),
         (pod(spec=CRITICAL), drain(), Fate.PROTECTED),
         (pod(spec={"priorityClassName": "system-node-critical"}, **DELETING), drain(), Fate.PROTECTED),
         (pod(**WAITING), drain(), Fate.WAITS),
