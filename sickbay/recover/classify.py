@@ -15,13 +15,13 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable
-from datetime import datetime, timedelta
+from datetime import timedelta
 
 from sickbay.api.job_recovery import JobAttempt
 from sickbay.api.words import JobVerdict
 from sickbay.recover.choose import since_further
 from sickbay.recover.ends import SIGABRT, SIGKILL, SIGTERM, End, outcome
-from sickbay.recover.evidence import Evidence, Suspect, Verdict
+from sickbay.recover.evidence import Evidence, Onset, Suspect, Verdict
 from sickbay.recover.logs import Reading, Shows, without_place
 from sickbay.recover.signs import in_window, moment
 
@@ -122,20 +122,20 @@ def _scaled_away(evidence: Evidence) -> Verdict | None:
 def _shared(evidence: Evidence) -> Verdict | None:
     onsets = [o for o in evidence.onsets if abs(o.at - evidence.at) <= timedelta(minutes=5)]
     gang = set(evidence.placement.values())
-    for fault, count in Counter(o.fault for o in onsets).most_common():
-        times = sorted(o.at for o in onsets if o.fault == fault)
-        nodes = {o.node for o in onsets if o.fault == fault}
-        together = times[-1] - times[0] <= SHARED_WITHIN or _cluster(times) >= SHARED_NODES
+    for fault, _ in Counter(o.fault for o in onsets).most_common():
+        nodes = _together_with([o for o in onsets if o.fault == fault], gang)
         everywhere = len(gang) >= WHOLE_GANG and gang <= nodes
-        if nodes & gang and together and (count >= SHARED_NODES or everywhere):
+        if len(nodes) >= SHARED_NODES or everywhere:
             why = f"{len(nodes)} nodes show {fault} at once: one cause behind them, so none of them is isolated"
             return Verdict(JobVerdict.SHARED_CAUSE, (why, *_ends(evidence)), fingerprint=f"shared: {fault}")
     return _storage(evidence)
 
 
-def _cluster(times: list[datetime]) -> int:
-    """The most onsets within one window."""
-    return max((sum(1 for t in times if first <= t <= first + SHARED_WITHIN) for first in times), default=0)
+def _together_with(onsets: list[Onset], gang: set[str]) -> set[str]:
+    """The most nodes that began within one window, a node of the gang among them: what befell others at another time
+    has nothing to do with this failure."""
+    windows = ({o.node for o in onsets if first.at <= o.at <= first.at + SHARED_WITHIN} for first in onsets)
+    return max((nodes for nodes in windows if nodes & gang), key=len, default=set())
 
 
 def _storage(evidence: Evidence) -> Verdict | None:

@@ -24,6 +24,7 @@ class Gang:
     def __init__(self, world: World, kind: str, ranks: int, pool: str = "") -> None:
         self.world, self.kind, self.ranks = world, kind, ranks
         self.name, self._pool = world.name, pool or world.name
+        self.annotations: dict[str, str] = {}
         self.seen: list[Obj] = []
         """Every version of a pod of this gang that the watch brought."""
         world.on_pod.append(self._record)
@@ -33,10 +34,10 @@ class Gang:
 
     # --- making
 
-    async def start(self, watched: bool = True, **spec: Any) -> None:
+    async def start(self, watched: bool = True, policy: Obj | None = None, **spec: Any) -> None:
         """Policy and gang, and wait until it runs and its record knows where. Not `watched`: the gang alone."""
         meta = {"name": self.name, "namespace": "default"}
-        policy = {"jobSelector": {"matchLabels": {"app": self.name}}, "mode": "Act"}
+        policy = {"jobSelector": {"matchLabels": {"app": self.name}}, "mode": "Act", **(policy or {})}
         manifest = {"apiVersion": names.API_VERSION, "kind": "RecoveryPolicy", "metadata": meta, "spec": policy}
         await self.world.workload(
             *([manifest] if watched else ()),
@@ -49,7 +50,8 @@ class Gang:
 
     @property
     def meta(self) -> Obj:
-        return {"name": self.name, "namespace": "default", "labels": {"app": self.name}}
+        labels = {"app": self.name}
+        return {"name": self.name, "namespace": "default", "labels": labels, "annotations": self.annotations}
 
     def _job(self, ranks: int, meta: Obj, spec: Obj) -> Obj:
         container = {

@@ -6,6 +6,7 @@ Our processes have the rights of rbac.yaml and rbac-jobs.yaml, and nothing they 
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
@@ -13,6 +14,7 @@ import pytest
 from sickbay.api import kinds, names
 from sickbay.api.job_recovery import JobRecovery
 from sickbay.clock import parse_time
+from sickbay.recover import place
 from tests.realcluster.gangs import JOB, JOB_SET, Gang
 from tests.realcluster.world import World
 from tests.support.controlplane import ControlPlane
@@ -41,10 +43,13 @@ async def gang(job_kinds: None, world: World) -> AsyncIterator[Start]:
     """Starts a gang on nodes of this world, and the three loops around it."""
     made: list[Gang] = []
 
-    async def start(kind: str, **spec: object) -> Gang:
+    async def start(
+        kind: str, *, ranks: int = RANKS, annotations: dict[str, str] | None = None, **spec: object
+    ) -> Gang:
         await world.nodes(NODES)
         await world.pool()
-        found = Gang(world, kind, RANKS)
+        found = Gang(world, kind, ranks)
+        found.annotations = annotations or {}
         made.append(found)
         await world.start("decide", "execute", "recover")
         await found.start(**spec)
@@ -128,6 +133,59 @@ async def test_a_node_that_is_drained_is_left_by_the_gang_as_a_whole(world: Worl
     assert over.status.outcome == "Repaired"
     assert any(r.status.step("Drain").report.offers for r in world.tape), "the drain had offered the gang"
     assert record.status.suspects == []
+
+
+async def test_the_programs_own_error_is_confirmed_once_and_then_its_owner_is_asked(world: World, gang: Start) -> None:
+    llm = await gang(JOB_SET, failurePolicy={"maxRestarts": 3})
+    error = "ValueError: no such option"
+    world.kubelets.pods.exit_pod(llm.on(llm.places()[0]), 1, log=error)
+    await llm.recovered()
+    world.kubelets.pods.exit_pod(llm.on(llm.places()[0]), 1, log=error)
+    record = await llm.until(lambda r: r.status.phase == "Stopped", "it is stopped", 30)
+    assert [(a.verdict, a.action) for a in record.status.attempts] == [("Workload", "Retry"), ("Workload", "Stop")]
+    assert (await llm.object())["spec"]["suspend"] is True
+    assert all(world.touched(node) == [] for node in world.machines)
+
+
+async def test_a_failure_that_nobody_can_explain_is_tried_again(world: World, gang: Start) -> None:
+    llm = await gang(JOB)
+    world.kubelets.pods.exit_pod(llm.on(llm.places()[0]), 1)
+    record = await llm.recovered()
+    first = record.status.attempts[0]
+    assert (first.verdict, first.action, record.status.suspects) == ("Unknown", "Retry", [])
+    assert all(world.touched(node) == [] for node in world.machines)
+
+
+async def test_ranks_on_many_nodes_that_cannot_write_have_one_cause_and_no_node_is_touched(
+    world: World, gang: Start
+) -> None:
+    llm = await gang(JOB)
+    for node in llm.places()[:3]:
+        world.kubelets.pods.exit_pod(llm.on(node), 1, log="OSError: No space left on device")
+    record = await llm.until(lambda r: r.status.phase == "Held", "it is held for a while", 30)
+    first = record.status.attempts[0]
+    assert (first.verdict, first.action, record.status.on_deadline) == ("SharedCause", "Hold", "released again")
+    assert record.status.suspects == []
+    assert all(world.touched(node) == [] for node in world.machines)
+
+
+async def test_an_elastic_job_for_which_there_is_no_room_is_made_smaller(
+    world: World, gang: Start, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It has every node of its pool; one fails. The time for which it is waited for room is cut short here."""
+    monkeypatch.setattr(place, "NO_FIT_AFTER", timedelta(seconds=2))
+    policy, least = {"onNoFit": "Shrink"}, {names.MIN_RANKS: "4"}
+    llm = await gang(JOB, ranks=NODES, annotations=least, policy=policy)
+    sick = llm.places()[1]
+    await world.fault(sick)
+    world.kubelets.pods.exit_pod(llm.on(sick), 134)
+    llm.ranks = NODES - 1
+    record = await llm.recovered()
+    smaller = await llm.object()
+    assert (smaller["spec"]["completions"], smaller["spec"]["parallelism"]) == (NODES - 1, NODES - 1)
+    assert smaller["metadata"]["annotations"][names.FULL_RANKS] == str(NODES)
+    assert sick not in llm.places()
+    assert [a.verdict for a in record.status.attempts] == ["Hardware", "Policy", ""]
 
 
 async def test_a_finished_job_is_made_again_under_its_name(world: World, gang: Start) -> None:

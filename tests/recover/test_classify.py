@@ -148,6 +148,13 @@ def test_many_nodes_at_once_are_one_cause_and_none_of_them_is_suspected():
     assert (found.verdict, found.suspects) == ("SharedCause", ())
 
 
+def test_many_nodes_that_failed_at_another_time_excuse_no_node_that_fails_now():
+    others = [Onset(f"m{k}", "gpu.fabric-state", AT - timedelta(seconds=120 - k)) for k in range(5)]
+    onsets = (*others, Onset("n0", "gpu.fabric-state", AT))
+    found = classify(evidence(end(signal=6), signs={"n0": sign("gpu.fabric-state")}, onsets=onsets, ranks=8))
+    assert (found.verdict, [s.node for s in found.suspects]) == ("Hardware", ["n0"])
+
+
 def test_four_nodes_of_a_large_gang_are_four_faults():
     onsets = tuple(Onset(f"n{k}", "gpu.fabric-state", AT) for k in range(4))
     signs = {f"n{k}": sign("gpu.fabric-state") for k in range(4)}
