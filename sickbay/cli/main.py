@@ -20,10 +20,8 @@ INTERRUPTED = 130
 
 COMMANDS = {
     **{name: (_LOOK, name) for name in ("explain", "history", "queue", "status")},
-    **{
-        name: (_STEER, name)
-        for name in ("approve", "deny", "hold", "release", "stop", "repair", "validate", "resolve", "clear")
-    },
+    **{name: (_STEER, name) for name in ("hold", "release", "stop", "repair", "validate", "resolve", "clear")},
+    **{name: ("sickbay.cli.ops.approving", name) for name in ("approve", "deny")},
     "catalogue": ("sickbay.cli.ops.cataloguing", "catalogue_group"),
     "check": (_OFFLINE, "check"),
     "impact": ("sickbay.cli.ops.impacting", "impact_command"),

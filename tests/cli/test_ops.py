@@ -203,3 +203,21 @@ async def test_what_is_wrong_is_said_in_one_line(cluster: Cluster, arguments: li
     assert answer.code == code
     assert says in answer.err
     assert "Traceback" not in answer.err
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        pytest.param(["--pool", "tain"], "there is no RepairPool 'tain'; known: train", id="pool"),
+        pytest.param(["--node", "n9"], "there is no node 'n9'", id="node"),
+        pytest.param(["--node", "n1", "--fault", "gpu.79"], "there is no fault type 'gpu.79'", id="fault"),
+        pytest.param(["--pool", "train", "--node", "n1", "--fault", "gpu.xid.79"], "", id="all known"),
+    ],
+)
+async def test_a_hold_of_what_nobody_knows_is_made_and_said(cluster: Cluster, words: list[str], says: str) -> None:
+    rule(cluster)
+    cluster.node("n1")
+    answer = await cluster.run("hold", "h", *words, "--reason", "why")
+    assert (answer.code, bool(answer.err)) == (0, bool(says))
+    assert says in answer.err
+    assert cluster.store.find("holds.sickbay.dev", "h") is not None
