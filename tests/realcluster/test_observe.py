@@ -28,7 +28,10 @@ async def test_observe_reports_and_writes_nothing_but_its_record(world: World) -
     assert (over.status.phase, over.status.outcome) == ("WouldAct", "Observed")
     assert world.marks(sick) == before
     ours = [e for e in world.written() if e.agent in ("sickbay-decide", "sickbay-execute")]
-    assert {e.resource for e in ours} <= {"noderepairs", "leases", "repairpools", "events"}
+    # Beside the record only the statuses of what people wrote for Sickbay.
+    statuses = {e.resource for e in ours if e.subresource == "status"}
+    assert statuses <= {"noderepairs", "repairpools", "repairrules", "faulttypes"}
+    assert {e.resource for e in ours if e.subresource != "status"} <= {"noderepairs", "leases", "events"}
     assert world.calls(sick) == 0
 
 

@@ -107,7 +107,10 @@ class World(View):
             machine = Machine(name, gpus, self.clock, self.randomness.fork(), self.name, BOOT_SECONDS)
             self.machines[name] = machine
             self.kubelets.join(machine, {"pool": self.name}, **more)
-        await eventually(lambda: all(self.settled(name) for name in made), SOON, f"{made} are ready with their agents")
+        patience = 3 * SOON  # the DaemonSet's controller backs off for half a minute when its server was away
+        await eventually(
+            lambda: all(self.settled(name) for name in made), patience, f"{made} are ready with their agents"
+        )
         return made
 
     def settled(self, name: str) -> bool:
