@@ -18,7 +18,7 @@ from typing import Any
 import httpx2
 
 from sickbay.apiserver.app import ApiServer, headers_of
-from sickbay.apiserver.calls import WatchStream
+from sickbay.apiserver.calls import Answer, WatchStream
 
 Message = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[Message]]
@@ -67,6 +67,17 @@ class DirectTransport(httpx2.AsyncBaseTransport):
         if isinstance(answer, WatchStream):
             return await self._streams.handle_async_request(request)
         return httpx2.Response(answer.status, headers=headers_of(answer), content=answer.body, request=request)
+
+    async def exchange(
+        self, method: str, path: str, query: bytes, headers: list[tuple[bytes, bytes]], body: bytes
+    ) -> Answer:
+        """The same for callers in this process that have no use for HTTP's objects either, watches apart."""
+        await _turn()
+        answer = self._server.answer({"method": method, "path": path, "query_string": query, "headers": headers}, body)
+        await _turn()
+        if isinstance(answer, WatchStream):
+            raise httpx2.UnsupportedProtocol(f"{method} {path} asks for a watch, which has no end")
+        return answer
 
 
 async def _turn() -> None:

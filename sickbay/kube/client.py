@@ -28,6 +28,7 @@ from sickbay.api.kinds import POD, Kind
 from sickbay.clock import Clock, SystemClock
 from sickbay.kube import decode, errors
 from sickbay.kube.decode import Identity, Malformed
+from sickbay.kube.exchange import Exchange
 from sickbay.kube.metrics import KubeMetrics, RequestMetrics
 from sickbay.kube.objects import nameless
 from sickbay.kube.outgoing import Outgoing
@@ -90,7 +91,8 @@ class Client:
     """Calls to one API server under one User-Agent.
 
     Every method raises `errors.ApiError` (see the tree there). With `Unreachable` and `ServerError` a write may have
-    been carried out: look before repeating. The httpx2 client carries base URL, credentials and TLS.
+    been carried out: look before repeating. The httpx2 client carries base URL, credentials and TLS. With `exchange`
+    only watches go over it, and everything else that way.
     """
 
     def __init__(
@@ -99,10 +101,12 @@ class Client:
         user_agent: str,
         clock: Clock | None = None,
         metrics: KubeMetrics | None = None,
+        exchange: Exchange | None = None,
     ) -> None:
         self.http = http
         self.user_agent = user_agent
         self._outgoing = Outgoing(http, user_agent)
+        self._exchange: Exchange = exchange or self._outgoing
         self._clock: Clock = clock or SystemClock()
         self.metrics = metrics or KubeMetrics()
         self._requests = RequestMetrics(self.metrics)
@@ -291,17 +295,16 @@ class Client:
         while True:
             tries -= 1
             started = self._clock.monotonic()
-            request = self._outgoing.request(method, path, params=params, content=content, content_type=content_type)
             try:
                 async with asyncio.timeout(REQUEST_SECONDS):
-                    response = await self.http.send(request)
+                    status, body, headers = await self._exchange.exchange(method, path, params, content, content_type)
             except _LOST as error:
                 self._requests.lost(method)
                 _lost(f"{method} {path}", error)
-            self._requests.answered(method, response.status_code, self._clock.monotonic() - started)
-            if response.status_code < 300:
-                return response.content
-            failure = errors.from_response(response.status_code, response.content, response.headers)
+            self._requests.answered(method, status, self._clock.monotonic() - started)
+            if status < 300:
+                return body
+            failure = errors.from_response(status, body, headers)
             if not isinstance(failure, errors.TooManyRequests) or tries <= 0:
                 raise failure
             self.metrics.throttled.inc()

@@ -8,10 +8,13 @@ sending.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import lru_cache
 from urllib.parse import quote
 
 import httpx2
+
+from sickbay.kube.exchange import Reply
 
 URLS_KEPT = 16384
 """Paths of one cluster with 10,000 nodes: each Node and its Leases, and what is open at a time."""
@@ -34,7 +37,7 @@ class Outgoing:
         method: str,
         path: str,
         *,
-        params: dict[str, str] | None = None,
+        params: Mapping[str, str] | None = None,
         content: bytes | None = None,
         content_type: str = "",
         silence: float | None = None,
@@ -46,6 +49,14 @@ class Outgoing:
         extensions = self._extensions if silence is None else {"timeout": httpx2.Timeout(silence).as_dict()}
         headers = self._headers_for(content_type)
         return httpx2.Request(method, url, headers=headers, content=content, extensions=extensions)
+
+    async def exchange(
+        self, method: str, path: str, params: Mapping[str, str] | None, content: bytes | None, content_type: str
+    ) -> Reply:
+        """See `Exchange`."""
+        request = self.request(method, path, params=params, content=content, content_type=content_type)
+        response = await self._http.send(request)
+        return Reply(response.status_code, response.content, response.headers)
 
     def _join(self, path: str) -> httpx2.URL:
         base = self._http.base_url

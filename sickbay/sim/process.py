@@ -15,13 +15,14 @@ from typing import Any
 import httpx2
 from prometheus_client import CollectorRegistry
 
+from sickbay.apiserver.transport import DirectTransport
 from sickbay.clock import Randomness
 from sickbay.kube.client import Client
 from sickbay.kube.metrics import KubeMetrics
 from sickbay.sim.calls import Calls
 from sickbay.sim.life import Life, LifeClock
 from sickbay.sim.loop import LoopClock
-from sickbay.sim.wire import CrashPlan, Doom, Weather, Wire
+from sickbay.sim.wire import CrashPlan, Doom, Line, Weather, Wire
 
 RESTART_SECONDS = 5.0
 STOP_SECONDS = 30.0
@@ -36,7 +37,7 @@ class Surroundings:
 
     clock: LoopClock
     weather: Weather
-    transport: Callable[[], httpx2.AsyncBaseTransport]
+    transport: Callable[[], DirectTransport]
     problem: Callable[[str, BaseException], None]
     """Told of a process that ended with an error."""
 
@@ -114,7 +115,8 @@ class Process:
             timeout=None,
         )
         registry = self.registry = CollectorRegistry()
-        client = Client(http, f"sickbay-{self.component}", clock, KubeMetrics(registry))
+        agent = f"sickbay-{self.component}"
+        client = Client(http, agent, clock, KubeMetrics(registry), Line(wire, self._token, agent))
         randomness = self._randomness.fork()
         calls = Calls(life, self._doom, self.crash)
         self._running = Running(self.component, self.node, self.name, life, clock, client, randomness, registry, calls)

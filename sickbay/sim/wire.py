@@ -14,16 +14,23 @@ of its host does not go over the wire; `calls` strikes there in the same three w
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import TypeVar
+from urllib.parse import urlencode
 
 import httpx2
 import msgspec
 
 from sickbay.apiserver.requests import parse_target
+from sickbay.apiserver.transport import DirectTransport
 from sickbay.clock import Randomness
+from sickbay.kube.exchange import Reply
 from sickbay.sim.life import Life
 from sickbay.sim.loop import LoopClock
+
+T = TypeVar("T")
 
 _VERBS = {"GET": "get", "POST": "create", "PUT": "update", "PATCH": "patch", "DELETE": "delete"}
 
@@ -144,12 +151,25 @@ class Weather:
         return [fault for fault in self.faults if fault.scope.covers(request)]
 
 
+@lru_cache(maxsize=4096)
+def _describe(component: str, node: str, method: str, path: str, watch: bool) -> Request:
+    target = parse_target(path)
+    verb = _VERBS.get(method, "get")
+    if target is None:
+        return Request(component, node, verb, "", "", "", "")
+    if verb == "get" and not target.name:
+        verb = "watch" if watch else "list"
+    if target.subresource == "eviction":
+        verb = "evict"
+    return Request(component, node, verb, target.plural, target.namespace, target.name, target.subresource)
+
+
 class Wire(httpx2.AsyncBaseTransport):
     """One process' way to the API server. `crash(restart)` ends the process."""
 
     def __init__(
         self,
-        inner: httpx2.AsyncBaseTransport,
+        inner: DirectTransport,
         weather: Weather,
         life: Life,
         clock: LoopClock,
@@ -163,42 +183,51 @@ class Wire(httpx2.AsyncBaseTransport):
         self._doom = doom
 
     async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
+        watch = b"watch=" in request.url.query
+        described = _describe(self._component, self._node, request.method, request.url.path, watch)
+
+        def refused(code: int) -> httpx2.Response:
+            status, body, headers = _refusal(code)
+            return httpx2.Response(status, headers=dict(headers), content=body, request=request)
+
+        response = await self._carry(described, lambda: self._inner.handle_async_request(request), refused)
+        return self._watched(response, described) if described.verb == "watch" else response
+
+    async def exchange(
+        self, method: str, path: str, query: bytes, headers: list[tuple[bytes, bytes]], body: bytes
+    ) -> Reply:
+        """One request that has an end, without HTTP's objects around it."""
+        described = _describe(self._component, self._node, method, path, False)
+
+        async def ask() -> Reply:
+            answer = await self._inner.exchange(method, path, query, headers, body)
+            return Reply(answer.status, answer.body, {k.decode(): v.decode() for k, v in answer.headers})
+
+        return await self._carry(described, ask, _refusal)
+
+    async def _carry(self, asked: Request, go: Callable[[], Awaitable[T]], refused: Callable[[int], T]) -> T:
+        """Everything that may befall a request on its way and back."""
         await self._life.breathe()
-        described = self._describe(request)
-        plan = self._due_crash(described)
+        plan = self._due_crash(asked)
         phase = plan.phase if plan is not None else ""
         if plan is not None and phase == "before":
             await self._die(plan)
-        faults = self._weather.on(described)
+        faults = self._weather.on(asked)
         await self._delay(faults)
-        if described.writes:
+        if asked.writes:
             for listener in list(self._weather.before):
-                listener(described)
+                listener(asked)
             await self._life.breathe()
-        refusal = self._refusal(faults, request)
-        if refusal is not None:
-            return refusal
-        response = await self._inner.handle_async_request(request)
+        code = self._refused(faults)
+        if code:
+            return refused(code)
+        answer = await go()
         if plan is not None and phase == "lost":
-            await response.aclose()
             await self._die(plan)
         if plan is not None and phase == "after":
             asyncio.get_running_loop().call_soon(self._crash, plan.restart)
         await self._life.breathe()
-        return self._watched(response, described) if described.verb == "watch" else response
-
-    def _describe(self, request: httpx2.Request) -> Request:
-        target = parse_target(request.url.path)
-        verb = _VERBS.get(request.method, "get")
-        if target is None:
-            return Request(self._component, self._node, verb, "", "", "", "")
-        if verb == "get" and not target.name:
-            verb = "watch" if b"watch=" in request.url.query else "list"
-        if target.subresource == "eviction":
-            verb = "evict"
-        return Request(
-            self._component, self._node, verb, target.plural, target.namespace, target.name, target.subresource
-        )
+        return answer
 
     # --- crashes
 
@@ -219,15 +248,15 @@ class Wire(httpx2.AsyncBaseTransport):
             await self._clock.sleep(latency)
             await self._life.breathe()
 
-    def _refusal(self, faults: list[Fault], request: httpx2.Request) -> httpx2.Response | None:
+    def _refused(self, faults: list[Fault]) -> int:
+        """The status with which a fault in force answers instead of the server; 0 where none strikes."""
         randomness = self._weather.randomness
         if request.url.query and b"watch=" in request.url.query and any(fault.cuts for fault in faults):
             return _error(503, request)
         for fault in faults:
             if fault.rate and randomness.chance(fault.rate):
-                code = fault.codes[randomness.below(len(fault.codes))]
-                return _error(code, request)
-        return None
+                return fault.codes[randomness.below(len(fault.codes))]
+        return 0
 
     def _watched(self, response: httpx2.Response, request: Request) -> httpx2.Response:
         assert isinstance(response.stream, httpx2.AsyncByteStream)
@@ -277,7 +306,7 @@ class _Stream(httpx2.AsyncByteStream):
 _REASONS = {409: "Conflict", 429: "TooManyRequests", 500: "InternalError", 503: "ServiceUnavailable", 504: "Timeout"}
 
 
-def _error(code: int, request: httpx2.Request) -> httpx2.Response:
+def _refusal(code: int) -> Reply:
     """An answer from something between us and the API server, or from its own overload protection."""
     status = {
         "kind": "Status",
@@ -289,4 +318,20 @@ def _error(code: int, request: httpx2.Request) -> httpx2.Response:
         "code": code,
     }
     headers = {"content-type": "application/json", **({"retry-after": "1"} if code == 429 else {})}
-    return httpx2.Response(code, headers=headers, content=msgspec.json.encode(status), request=request)
+    return Reply(code, msgspec.json.encode(status), headers)
+
+
+class Line:
+    """The client's end of a wire: an `Exchange` under one token and one User-Agent."""
+
+    def __init__(self, wire: Wire, token: str, user_agent: str) -> None:
+        self._wire = wire
+        self._who = [(b"authorization", f"Bearer {token}".encode()), (b"user-agent", user_agent.encode())]
+
+    async def exchange(
+        self, method: str, path: str, params: Mapping[str, str] | None, content: bytes | None, content_type: str
+    ) -> Reply:
+        """See `sickbay.kube.exchange`."""
+        query = urlencode(params).encode() if params else b""
+        headers = [*self._who, (b"content-type", content_type.encode())] if content_type else self._who
+        return await self._wire.exchange(method, path, query, headers, content or b"")

@@ -8,7 +8,7 @@ from contextlib import asynccontextmanager
 import pytest
 
 from sickbay.api import kinds
-from sickbay.apiserver.transport import InProcessTransport
+from sickbay.apiserver.transport import DirectTransport
 from sickbay.clock import Randomness
 from sickbay.kube import errors
 from sickbay.sim.fleet import PoolSpec
@@ -29,7 +29,7 @@ async def bed(main, component="decide"):
         around = Surroundings(
             world.clock,
             world.weather,
-            lambda: InProcessTransport(world.server),
+            lambda: DirectTransport(world.server),
             lambda who, error: problems.append(f"{who}: {error!r}"),
         )
         token = world.controller_token()
@@ -243,7 +243,7 @@ async def test_a_process_that_ends_by_itself_is_a_finding_and_is_started_again()
         around = Surroundings(
             world.clock,
             world.weather,
-            lambda: InProcessTransport(world.server),
+            lambda: DirectTransport(world.server),
             lambda who, e: problems.append(repr(e)),
         )
         process = Process("decide", around, lambda r: main(r, []), token="t", randomness=Randomness(1))
