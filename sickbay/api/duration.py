@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from datetime import timedelta
+from functools import lru_cache
 
 PATTERN = r"^([0-9]+d)?([0-9]+h)?([0-9]+m)?([0-9]+s)?([0-9]+ms)?$"
 """What the API server accepts: at least one part (minLength 2), largest unit first, each at most once."""
@@ -12,6 +13,7 @@ MAX_LENGTH = 32
 _PARTS = re.compile(r"(?:([0-9]+)d)?(?:([0-9]+)h)?(?:([0-9]+)m)?(?:([0-9]+)s)?(?:([0-9]+)ms)?")
 
 
+@lru_cache(maxsize=4096)
 def parse_duration(text: str) -> timedelta:
     """Read a duration. Raises ValueError naming the text and the form when it is none."""
     match = _PARTS.fullmatch(text)

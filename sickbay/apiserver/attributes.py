@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import msgspec
 
 from sickbay.apiserver.calls import Call
 from sickbay.apiserver.requests import Target
@@ -10,8 +10,7 @@ from sickbay.apiserver.requests import Target
 _VERBS = {"POST": "create", "PUT": "update", "PATCH": "patch", "HEAD": "get"}
 
 
-@dataclass(frozen=True, slots=True)
-class Attributes:
+class Attributes(msgspec.Struct, frozen=True):
     """`path` is set for what is no resource: discovery, health."""
 
     verb: str

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from typing import Any
 
 import msgspec
@@ -20,8 +19,7 @@ _BODY_TYPES = (JSON_TYPE, "application/yaml")
 encode = msgspec.json.Encoder().encode
 
 
-@dataclass(frozen=True, slots=True)
-class Call:
+class Call(msgspec.Struct, frozen=True):
     """`view` and `target` belong together: the resource version the path names."""
 
     method: str
@@ -41,8 +39,7 @@ class Call:
         return self.headers.get(b"accept", b"").decode("latin-1")
 
 
-@dataclass(frozen=True, slots=True)
-class ResourceCall:
+class ResourceCall(msgspec.Struct, frozen=True):
     """A call to one resource."""
 
     call: Call
@@ -54,20 +51,18 @@ class ResourceCall:
         return self.view.type.key
 
 
-@dataclass(frozen=True, slots=True)
-class Answer:
+class Answer(msgspec.Struct, frozen=True):
     status: int
     body: bytes
     headers: tuple[tuple[bytes, bytes], ...] = ()
     content_type: bytes = b"application/json"
 
 
-@dataclass(frozen=True, slots=True)
-class WatchStream:
+class WatchStream(msgspec.Struct, frozen=True):
     """An answer that goes on: `app` lets `watching` feed it."""
 
     watch: Any
-    headers: tuple[tuple[bytes, bytes], ...] = field(default=())
+    headers: tuple[tuple[bytes, bytes], ...] = ()
 
 
 def json_answer(status: int, content: Any) -> Answer:

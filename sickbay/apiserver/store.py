@@ -11,7 +11,7 @@ One revision counter serves all resources, as etcd's does: it is the resourceVer
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import msgspec
@@ -63,7 +63,9 @@ class Store:
         self._tables: dict[str, Table] = {}
         self._before: list[Hook] = []
         self._validating: list[Hook] = []
-        self._after: list[Hook] = []
+        self._after: list[tuple[Hook, frozenset[str]]] = []
+        self._told: dict[str, list[Hook]] = {}
+        """Of each resource, whom to call after a write."""
         self.deletion = Deletion(self)
         self._journal = journal
         register_builtin(self.resources)
@@ -95,16 +97,21 @@ class Store:
         called. It may raise a StatusError to refuse."""
         self._validating.append(hook)
 
-    def after_write(self, hook: Hook) -> None:
-        """Call `hook` after each write, when watchers have been told."""
-        self._after.append(hook)
+    def after_write(self, hook: Hook, resources: Iterable[str] = ()) -> None:
+        """Call `hook` after each write (of these resources, where any are named), when watchers have been told."""
+        self._after.append((hook, frozenset(resources)))
+        self._told.clear()
 
     def announce(self, write: Write) -> None:
         for hook in self._before:
             hook(write)
 
     def report(self, write: Write) -> None:
-        for hook in self._after:
+        hooks = self._told.get(write.resource)
+        if hooks is None:
+            hooks = [hook for hook, wanted in self._after if not wanted or write.resource in wanted]
+            self._told[write.resource] = hooks
+        for hook in hooks:
             hook(write)
 
     # -- reading

@@ -50,8 +50,7 @@ class Entry:
         self._json = None
 
 
-@dataclass(frozen=True, slots=True)
-class Change:
+class Change(msgspec.Struct, frozen=True):
     """One step of the history. `old` is None for ADDED; for DELETED `entry` is the last state with the new revision."""
 
     type: str
@@ -63,8 +62,7 @@ class Change:
         return self.entry.revision
 
 
-@dataclass(frozen=True, slots=True)
-class Event:
+class Event(msgspec.Struct, frozen=True):
     """What a watcher is told: ADDED, MODIFIED or DELETED."""
 
     type: str
@@ -228,7 +226,12 @@ class Table:
 
     def changes_since(self, revision: int) -> Iterator[Change]:
         """Oldest first; the caller has checked `compacted`."""
-        return (change for change in self._changes if change.revision > revision)
+        found = []
+        for change in reversed(self._changes):  # a watch asks for the last few of thousands
+            if change.entry.revision <= revision:
+                break
+            found.append(change)
+        return reversed(found)
 
     def at(self, revision: int) -> dict[str, Entry]:
         """The objects as they were; the caller has checked `compacted`."""

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
+import msgspec
+
 from sickbay.apiserver.errors import Obj
 
 
@@ -29,8 +31,7 @@ SYSTEM = Caller("system:apiserver", ("system:masters", "system:authenticated"))
 """Who acts when the store is called directly."""
 
 
-@dataclass(frozen=True, slots=True)
-class Write:
+class Write(msgspec.Struct, frozen=True):
     """One write. `resource` is the group-resource text: `nodes`, `noderepairs.sickbay.dev`.
 
     Before a write `old` is the object as it is (None when absent) and `new` is what a create or update brings; for a

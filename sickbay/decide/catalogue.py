@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from functools import cache
+from typing import Any, NamedTuple
 
 import msgspec
 
@@ -51,22 +52,41 @@ class Catalogue:
 def build(overrides: Iterable[Mapping[str, Any]] = ()) -> Catalogue:
     """The catalogue with these FaultType objects (as plain objects) merged over the built-in entries."""
     version, merged = entries.builtin()[0], entries.merged(overrides)
+    builtin = entries.builtin()[1]
     types: dict[str, FaultType] = {}
     problems: dict[str, str] = {}
     by_condition: dict[str, list[tuple[str, ConditionTest]]] = {}
     by_cel: list[tuple[str, Program]] = []
     for name in sorted(merged):
         try:
-            entry = _usable(name, merged[name])
-            tests, programs = _matchers(name, entry)
+            ready = _ready_builtin(name) if merged[name] is builtin.get(name) else _ready(name, merged[name])
         except (ValueError, CelError, msgspec.ValidationError) as err:
             problems[name] = str(err)
             continue
-        types[name] = entry
-        for condition, test in tests:
+        types[name] = ready.entry
+        for condition, test in ready.tests:
             by_condition.setdefault(condition, []).append((name, test))
-        by_cel.extend((name, program) for program in programs)
+        by_cel.extend((name, program) for program in ready.programs)
     return Catalogue(version, types, by_condition, by_cel, problems)
+
+
+class _Ready(NamedTuple):
+    """One type, read and checked, with what finds it on a node."""
+
+    entry: FaultType
+    tests: list[tuple[str, ConditionTest]]
+    programs: list[Program]
+
+
+def _ready(name: str, obj: Mapping[str, Any]) -> _Ready:
+    entry = _usable(name, obj)
+    return _Ready(entry, *_matchers(name, entry))
+
+
+@cache
+def _ready_builtin(name: str) -> _Ready:
+    """The same for a built-in entry as it is: nobody changes those, so they are read once in a process."""
+    return _ready(name, entries.builtin()[1][name])
 
 
 def _usable(name: str, obj: Mapping[str, Any]) -> FaultType:

@@ -9,6 +9,8 @@ import msgspec
 
 from sickbay.api import kinds, names
 from sickbay.api.core import ObjectReference
+from sickbay.api.fault_type import FaultType
+from sickbay.api.repair_rule import RepairRule
 from sickbay.clock import Clock
 from sickbay.decide import plan, standing
 from sickbay.decide.sources import Sources
@@ -30,6 +32,8 @@ class Posted:
     ) -> None:
         self._client, self._clock, self._sources = client, clock, sources
         self._recorder, self._prefixes, self._check = recorder, prefixes, check
+        self._judged: dict[str, tuple[RepairRule, Mapping[str, FaultType], list[standing.Said]]] = {}
+        """What was found of each rule, for as long as neither it nor the catalogue changes."""
 
     async def fault_type(self, name: str) -> None:
         """Conditions of a FaultType."""
@@ -46,8 +50,14 @@ class Posted:
         """Conditions of a RepairRule."""
         rule = self._sources.rules.get(name)
         if rule is None:
+            self._judged.pop(name, None)
             return
-        said = standing.of_rule(rule, self._sources.catalogue.types, lambda r: plan.resolve_prefix(r, self._prefixes))
+        types, known = self._sources.catalogue.types, self._judged.get(name)
+        if known is not None and known[0] is rule and known[1] is types:
+            said = known[2]
+        else:
+            said = standing.of_rule(rule, types, lambda r: plan.resolve_prefix(r, self._prefixes))
+            self._judged[name] = (rule, types, said)
         await self._write(kinds.REPAIR_RULE.raw, msgspec.to_builtins(rule), said)
 
     async def _write(

@@ -12,23 +12,33 @@ class Alarm:
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
-        self._bell = asyncio.Event()
+        self._rung = False
+        self._waiter: asyncio.Future[None] | None = None
 
     def ring(self) -> None:
-        self._bell.set()
+        if self._waiter is None:
+            self._rung = True
+        else:
+            _wake(self._waiter)
 
     async def wait(self, seconds: float | None = None) -> None:
         """Return when it rings, or after `seconds` (None = only when it rings)."""
-        if seconds is None:
-            await self._bell.wait()
-        elif not self._bell.is_set():
-            tasks = [asyncio.create_task(self._clock.sleep(seconds)), asyncio.create_task(self._wait())]
-            try:
-                await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
-            finally:
-                for task in tasks:
-                    task.cancel()
-        self._bell.clear()
+        if self._rung:
+            self._rung = False
+            return
+        waiter = self._waiter = asyncio.get_running_loop().create_future()
+        timer = None
+        if seconds is not None:
+            timer = asyncio.ensure_future(self._clock.sleep(seconds))
+            timer.add_done_callback(lambda _: _wake(waiter))
+        try:
+            await waiter
+        finally:
+            self._waiter = None
+            if timer is not None:
+                timer.cancel()
 
-    async def _wait(self) -> None:
-        await self._bell.wait()
+
+def _wake(waiter: asyncio.Future[None]) -> None:
+    if not waiter.done():
+        waiter.set_result(None)

@@ -41,6 +41,8 @@ class DeviceMap:
 
     def __init__(self, devices: Iterable[Device] = ()) -> None:
         self._by_bus: dict[str, Device] = {}
+        self.news = 0
+        """Counts what was learned that had not been known."""
         for device in devices:
             self.learn(device)
 
@@ -59,7 +61,10 @@ class DeviceMap:
                 links=max(device.links, old.links),
             )
         self._by_bus[bus] = device
-        return device != old
+        if device == old:
+            return False
+        self.news += 1
+        return True
 
     def at(self, device: str | None) -> Device | None:
         """The GPU on this address, whatever else the name says (function, MIG instance)."""

@@ -171,6 +171,11 @@ class GpuJudge:
         """Note that something is bad; True once it has been so for `seconds`."""
         return now - self._since.setdefault(key, now) >= seconds
 
+    @property
+    def all_well(self) -> bool:
+        """True while nothing is bad, not even too shortly to count."""
+        return not self._since
+
     def well(self, key: tuple[str, str]) -> None:
         """Note that something is well."""
         self._since.pop(key, None)

@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
+import msgspec
+
 from sickbay.api import names
 from sickbay.api.core import Node
 from sickbay.api.words import ClearsBy
@@ -29,6 +31,7 @@ ALLOCATABLE_LASTS = 300.0
 
 _RECOVERY = "gpu.xid.154."
 _COUNT, _HANG, _VERSION = "gpu.count-mismatch", "gpu.driver-hang", "gpu.driver.version-mismatch"
+_encode = msgspec.json.Encoder().encode
 _NEEDS_PROOF = (ClearsBy.RESET, ClearsBy.REBOOT)
 
 
@@ -46,10 +49,35 @@ class GpuWatch:
     """UUIDs of GPUs that were reset and not looked at since."""
     clean: int = 0
     """Looks in a row that saw everything and found no GPU missing or lost."""
+    _quiet: bool = True
+    """The present look has found nothing to report."""
+    _well: tuple[bytes, Node | None, int] | None = None
+    """The last look in full, with the Node and what was known of devices, where all was well and nothing stood."""
 
     def take(self, report: GpuReport) -> str:
         """Take in one look; returns why nothing could be seen, "" when it could."""
-        now = self.clock.monotonic()
+        look, node = _encode(report), self.node()
+        if self._as_before(look, node):
+            self.clean += 1
+            return ""
+        why = self._take(report)
+        self._well = (look, node, self.findings.devices.news) if self._all_well(report) else None
+        return why
+
+    def _as_before(self, look: bytes, node: Node | None) -> bool:
+        """True where this look is, word for word, one at which all was well: time alone makes no fault of that."""
+        if self._well is None or self.resets or self.findings.ledger.standing:
+            return False
+        before, then, known = self._well
+        return look == before and node is then and known == self.findings.devices.news
+
+    def _all_well(self, report: GpuReport) -> bool:
+        if report.absent or report.error or report.hung or not self.clean:
+            return False
+        return self._quiet and self.judge.all_well and not self.findings.ledger.standing
+
+    def _take(self, report: GpuReport) -> str:
+        now, self._quiet = self.clock.monotonic(), True
         self._hang(report, now)
         if report.version_mismatch is not None:
             self._set(_VERSION, "", report.version_mismatch, proof=True)
@@ -120,6 +148,7 @@ class GpuWatch:
             return
         self.judge.seen.add((_RECOVERY, pci))
         finding = recovery_finding(status.recovery_action, pci)
+        self._quiet &= finding.verdict == CLEAR
         here = bus_of(pci)
         self.findings.clear(
             lambda m: m.item.startswith(_RECOVERY) and bus_of(m.device) == here and m.item != finding.entry, "Recovered"
@@ -170,6 +199,7 @@ class GpuWatch:
     def _set(self, name: str, device: str, bad: bool, proof: bool, detail: str = "") -> None:
         """Raise an item, or end it where a good state is proof enough or was reached over a boot."""
         known = item(name)
+        self._quiet &= not bad
         if bad:
             self.findings.report(known, device, wording.reason(name, known), detail)
             return

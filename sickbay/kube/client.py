@@ -72,8 +72,7 @@ class Listing(Generic[T]):
     malformed: list[Malformed] = field(default_factory=list)
 
 
-@dataclass(frozen=True, slots=True)
-class WatchEvent(Generic[T]):
+class WatchEvent(msgspec.Struct, Generic[T], frozen=True):
     """ADDED, MODIFIED, DELETED or BOOKMARK. `object` is None for a bookmark and where it does not decode (`error`)."""
 
     type: str

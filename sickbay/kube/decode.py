@@ -47,8 +47,7 @@ class _Line(msgspec.Struct, gc=False):
     object: msgspec.Raw
 
 
-@dataclass(frozen=True, slots=True)
-class Identity:
+class Identity(msgspec.Struct, frozen=True):
     """Which object, as far as it can be read; empty strings for what cannot."""
 
     namespace: str = ""

@@ -57,14 +57,15 @@ class Signs:
     """All conditions that are faults, by type. A fault type that cannot be read is left out."""
 
     def __init__(self, overrides: Iterable[Mapping[str, Any]] = ()) -> None:
-        merged = dict(_builtin())
+        builtin = _builtin()
+        merged = dict(builtin)
         for override in overrides:
             name = override["metadata"]["name"]
             base = merged.get(name, {"metadata": {"name": name}, "spec": {}})
             merged[name] = {**base, "spec": apply_merge(base.get("spec") or {}, override.get("spec") or {})}
         self._tests: dict[str, list[_Test]] = {}
         for name, obj in sorted(merged.items()):
-            for type_, test in _tests(name, obj):
+            for type_, test in _builtin_tests(name) if obj is builtin.get(name) else _tests(name, obj):
                 self._tests.setdefault(type_, []).append(test)
 
     def of(self, node: Node) -> list[Sign]:
@@ -100,6 +101,12 @@ def _tests(name: str, obj: Mapping[str, Any]) -> list[tuple[str, _Test]]:
         return found
     except (msgspec.ValidationError, PatternError):
         return []
+
+
+@cache
+def _builtin_tests(name: str) -> list[tuple[str, _Test]]:
+    """The same for a built-in entry as it is, read once in a process."""
+    return _tests(name, _builtin()[name])
 
 
 def _decisive(fault: FaultType) -> bool:

@@ -88,7 +88,7 @@ class _Ready:
         if not self._tasks:
             return self._plain.popleft()
         choices = len(self._tasks) + (1 if self._plain else 0)
-        chosen = self._randomness.below(choices) if self._randomness and choices > 1 else 0
+        chosen = self._randomness.lot(choices) if self._randomness and choices > 1 else 0
         if chosen == len(self._tasks):
             return self._plain.popleft()
         last = self._tasks.pop()
@@ -121,7 +121,8 @@ class _Timer(asyncio.TimerHandle):
     def __lt__(self, other: object) -> bool:
         if not isinstance(other, _Timer):
             return NotImplemented
-        return (self.when(), self._place) < (other.when(), other._place)
+        mine, its = self._when, other._when  # type: ignore[attr-defined]
+        return bool(mine < its or (mine == its and self._place < other._place))
 
 
 class _NoSelector:
@@ -186,6 +187,14 @@ class VirtualLoop(base_events.BaseEventLoop):
         heapq.heappush(self._scheduled, timer)
         timer._scheduled = True  # type: ignore[attr-defined]
         return timer
+
+    def call_soon(self, callback: Any, *args: Any, context: Any = None) -> asyncio.Handle:  # type: ignore[override]
+        # As asyncio does it, but for the looks at debug mode: it is called for every step of every task.
+        if self.is_closed():
+            raise RuntimeError("the loop is closed")
+        handle = asyncio.Handle(callback, args, self, context)
+        self._queue.append(handle)
+        return handle
 
     def call_first(self, callback: Callable[[], None]) -> None:
         """Run `callback` at this moment before anything that is ready, after others that came this way."""

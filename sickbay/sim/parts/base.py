@@ -32,7 +32,11 @@ class Part(ABC):
         self._due: list[tuple[float, str]] = []
         self._wanted: dict[str, float] = {}
         self._woken = asyncio.Event()
-        stage.store.after_write(self._on_write)
+        stage.store.after_write(self._on_write, self.heeds())
+
+    def heeds(self) -> Iterable[str]:
+        """The resources whose writes concern it; none named = all of them."""
+        return ()
 
     @abstractmethod
     def touched(self, write: Write) -> Iterable[str]:

@@ -27,6 +27,9 @@ class DaemonSets(Part):
 
     name = "daemon-set-controller"
 
+    def heeds(self) -> Iterable[str]:
+        return (DAEMON_SETS, PODS, NODES)
+
     def touched(self, write: Write) -> Iterable[str]:
         if write.resource == DAEMON_SETS:
             return (f"{write.namespace}/{write.name}",)

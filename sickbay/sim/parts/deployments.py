@@ -29,6 +29,9 @@ class Deployments(Part):
 
     name = "deployment-controller"
 
+    def heeds(self) -> Iterable[str]:
+        return (DEPLOYMENTS, REPLICA_SETS)
+
     def touched(self, write: Write) -> Iterable[str]:
         if write.resource == DEPLOYMENTS:
             return (f"{write.namespace}/{write.name}",)

@@ -33,6 +33,9 @@ class Disruption(Part):
 
     name = "disruption-controller"
 
+    def heeds(self) -> Iterable[str]:
+        return (BUDGETS, PODS, *_SCALED.values())
+
     def touched(self, write: Write) -> Iterable[str]:
         if write.resource == BUDGETS:
             return (f"{write.namespace}/{write.name}",)

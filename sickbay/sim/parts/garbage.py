@@ -122,6 +122,9 @@ class PodGC(Part):
         super().__init__(stage)
         self._missing: dict[str, float] = {}
 
+    def heeds(self) -> Iterable[str]:
+        return (NODES, PODS)
+
     def touched(self, write: Write) -> Iterable[str]:
         if write.resource == NODES:
             return (write.name,)

@@ -55,6 +55,9 @@ class JobController(Part):
         self._index_failures: dict[str, dict[int, int]] = {}
         """The same by index, where each has a limit of its own: what its next pod is told."""
 
+    def heeds(self) -> Iterable[str]:
+        return (JOBS, PODS)
+
     def touched(self, write: Write) -> Iterable[str]:
         if write.resource == JOBS:
             if write.new is None and write.old is not None:

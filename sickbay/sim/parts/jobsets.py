@@ -58,6 +58,9 @@ class JobSets(Part):
         super().__init__(stage)
         stage.store.validate_update(jobset_admission.refuse)
 
+    def heeds(self) -> Iterable[str]:
+        return (JOB_SETS, JOBS)
+
     def touched(self, write: Write) -> Iterable[str]:
         if write.resource == JOB_SETS:
             return (f"{write.namespace}/{write.name}",)

@@ -45,6 +45,8 @@ class Kubelets(Part):
         self._renewed: dict[str, float] = {}
         self._posted: dict[str, float] = {}
         self._silent_until: dict[str, float] = {}
+        self._shown: dict[str, Obj] = {}
+        """The Nodes that show their machines as they are: while neither changes there is nothing to post."""
 
     # --- registration
 
@@ -73,10 +75,17 @@ class Kubelets(Part):
 
     def adopt(self, machine: Machine) -> None:
         """Watch a machine for changes of what its kubelet reports."""
-        machine.listeners.append(lambda what: self.wake(machine.name))
+        machine.listeners.append(lambda what: self._changed(machine.name))
         self.wake(machine.name)
 
+    def _changed(self, name: str) -> None:
+        self._shown.pop(name, None)
+        self.wake(name)
+
     # --- heartbeats
+
+    def heeds(self) -> Iterable[str]:
+        return (NODES,)
 
     def touched(self, write: Write) -> Iterable[str]:
         # Only the appearance of a Node matters: everything else in it is for others, or our own doing.
@@ -102,8 +111,11 @@ class Kubelets(Part):
     def _post(self, machine: Machine, node: Obj, now: float) -> None:
         period = STATUS_SECONDS * self.stage.pace
         due = now - self._posted.get(machine.name, -period) >= period
+        if not due and self._shown.get(machine.name) is node:
+            return
         status = self._status(machine, node.get("status") or {}, machine.runtime_works)
         if not due and not _differs(status, node.get("status") or {}):
+            self._shown[machine.name] = node
             return
         self._hands[machine.name].strategic(NODES, machine.name, {"status": status}, subresource="status")
         self._posted[machine.name] = now

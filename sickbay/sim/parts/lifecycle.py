@@ -43,6 +43,9 @@ class NodeLifecycle(Part):
         """Watch a machine: a heartbeat that stays away is no write."""
         machine.listeners.append(lambda what: self.wake(machine.name))
 
+    def heeds(self) -> Iterable[str]:
+        return (NODES,)
+
     def touched(self, write: Write) -> Iterable[str]:
         if write.resource != NODES:
             return ()
@@ -156,6 +159,9 @@ class TaintEviction(Part):
         super().__init__(stage)
         self._since: dict[str, float] = {}
         """Since when a pod bears its taints for a while only, as seen here: `timeAdded` is not asked."""
+
+    def heeds(self) -> Iterable[str]:
+        return (NODES, PODS)
 
     def touched(self, write: Write) -> Iterable[str]:
         if write.resource == PODS:

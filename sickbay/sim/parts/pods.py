@@ -159,6 +159,9 @@ class Pods(Part):
 
     # --- one pod
 
+    def heeds(self) -> Iterable[str]:
+        return (PODS,)
+
     def touched(self, write: Write) -> Iterable[str]:
         return (f"{write.namespace}/{write.name}",) if write.resource == PODS else ()
 

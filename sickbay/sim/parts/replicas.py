@@ -33,6 +33,9 @@ class _PodsOwner(Part):
     resource = ""
     kind = ""
 
+    def heeds(self) -> Iterable[str]:
+        return (self.resource, PODS)
+
     def touched(self, write: Write) -> Iterable[str]:
         if write.resource == self.resource:
             return (f"{write.namespace}/{write.name}",)

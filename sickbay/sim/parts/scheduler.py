@@ -61,6 +61,9 @@ class Scheduler(Part):
 
     # --- what changes the picture
 
+    def heeds(self) -> Iterable[str]:
+        return (NODES, PODS, NAMESPACES, *gangs.POD_GROUPS)
+
     def touched(self, write: Write) -> Iterable[str]:
         if write.resource == NODES:
             self._see_node(write)
