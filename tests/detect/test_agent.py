@@ -435,6 +435,28 @@ async def test_uncorrectable_errors_mark_the_gpu_until_they_are_gone(host: Machi
 
 
 @pytest.mark.case("P023")
+async def test_a_change_after_many_looks_at_which_all_was_well_is_seen(host: Machine) -> None:
+    async with agent_on(host):
+        host.gpus.states[5] = {"recovery_action": 0, "ecc_volatile_uncorrectable": 0}
+        await host.clock.sleep(900)
+        host.gpus.states[5] = {"recovery_action": 0, "ecc_volatile_uncorrectable": 2}
+        await host.clock.sleep(60)
+        assert host.bad() == {"GpuEccUncorrectable"}
+        host.gpus.states[5] = {"recovery_action": 0, "ecc_volatile_uncorrectable": 0}
+        await host.clock.sleep(60)
+        assert host.bad() == set()
+
+
+async def test_what_a_line_says_between_looks_at_which_all_is_well_is_judged_by_the_next(host: Machine) -> None:
+    async with agent_on(host):
+        host.gpus.states[2] = {"recovery_action": 0}
+        await host.clock.sleep(900)
+        await report(host, XID154, seconds=1)
+        assert host.bad() == {"GpuXid154Reboot"}
+        await host.clock.sleep(60)
+        assert host.bad() == set()
+
+
 async def test_errors_that_were_remapped_are_no_fault(host: Machine) -> None:
     healed = {"ecc_volatile_uncorrectable": 0, "row_remap_pending": False, "row_remap_failure": False}
     host.gpus.states[0] = healed
