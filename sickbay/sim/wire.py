@@ -218,7 +218,7 @@ class Wire(httpx2.AsyncBaseTransport):
             for listener in list(self._weather.before):
                 listener(asked)
             await self._life.breathe()
-        code = self._refused(faults)
+        code = self._refused(faults, asked)
         if code:
             return refused(code)
         answer = await go()
@@ -248,11 +248,11 @@ class Wire(httpx2.AsyncBaseTransport):
             await self._clock.sleep(latency)
             await self._life.breathe()
 
-    def _refused(self, faults: list[Fault]) -> int:
+    def _refused(self, faults: list[Fault], request: Request) -> int:
         """The status with which a fault in force answers instead of the server; 0 where none strikes."""
         randomness = self._weather.randomness
-        if request.url.query and b"watch=" in request.url.query and any(fault.cuts for fault in faults):
-            return _error(503, request)
+        if request.verb == "watch" and any(fault.cuts for fault in faults):
+            return 503
         for fault in faults:
             if fault.rate and randomness.chance(fault.rate):
                 return fault.codes[randomness.below(len(fault.codes))]
