@@ -186,12 +186,14 @@ class DecideController:
         for repair in known:
             if not repair.ended or repair.metadata.finalizers:
                 self._queue.add(("repair", repair.metadata.name), priority=1)
-        if node is None or self._sources.open_repair_of(node) is not None:
+        if node is None or (known and self._sources.open_repair_of(node) is not None):
             return None
         if known:
             await self._remember(node)
         active = self._sources.treatable(node)
         seen = self._sources.seen(node)
+        if not active and not known and self._sources.claiming(node) is None:
+            return None
         pool, _ = self._sources.pools_of(node)
         rule = self._sources.rules.get(pool.spec.rule) if pool is not None and pool.spec.rule else None
         claiming = self._sources.claiming(node)

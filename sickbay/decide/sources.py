@@ -7,6 +7,7 @@ from collections import Counter
 from datetime import datetime
 from typing import Any
 
+import msgspec
 import structlog
 
 from sickbay.api import kinds, names
@@ -14,7 +15,6 @@ from sickbay.api.core import Node
 from sickbay.api.hold import Hold
 from sickbay.api.holds import strictest
 from sickbay.api.infra_event import InfraEvent
-from sickbay.api.isolation import read_isolation
 from sickbay.api.job_recovery import JobRecovery
 from sickbay.api.node_repair import NodeRepair
 from sickbay.api.recovery_policy import RecoveryPolicy
@@ -34,7 +34,7 @@ from sickbay.decide.membership import Memberships
 from sickbay.decide.ondemand import OnDemand
 from sickbay.decide.otherwatch import OtherWatch
 from sickbay.decide.plan import matching_entry
-from sickbay.decide.slots import out_of_service, selecting
+from sickbay.decide.slots import selecting
 from sickbay.decide.storm import Onset
 from sickbay.decide.tally import Facts, Tally
 from sickbay.decide.tenancy import Tenancy
@@ -199,9 +199,9 @@ class Sources:
 
     def count_all(self) -> None:
         """Count everything anew: a pool, a rule, a Hold or a fault type has changed."""
-        nodes = self.nodes.all()
-        self.tally.rebuild({node.name: self._facts(node) for node in nodes})
-        self._counted = {node.name: node.metadata.resource_version for node in nodes}
+        nodes = [(node.name, node) for node in self.nodes.all()]
+        self.tally.rebuild({name: self._facts(node) for name, node in nodes})
+        self._counted = {name: node.metadata.resource_version for name, node in nodes}
         self._counted_at = self._clock.monotonic()
 
     def _just_counted(self, node: Node) -> bool:
@@ -215,16 +215,17 @@ class Sources:
             self._counted.pop(node, None)
 
     def _facts(self, node: Node) -> Facts:
-        owner, envelopes = self.pools_of(node)
-        pools = tuple(pool.metadata.name for pool in [*([owner] if owner is not None else []), *envelopes])
-        keys = sorted({d.key for pool in (owner, *envelopes) if pool is not None for d in pool.spec.domains})
-        domains = tuple((key, node.labels[key]) for key in keys if key in node.labels)
-        onset, unknown = self._onset(node, owner, pools), self._unknown_since(node)
-        out, isolated, rivals = out_of_service(node), bool(read_isolation(node)), self._memberships.rivals(node)
-        return Facts(pools, out, isolated, domains, onset, unknown, rivals)
+        plain = self._memberships.facts(node)
+        onset, unknown = self._onset(node, plain.pools), self._unknown_since(node)
+        if onset is None and unknown is None:
+            return plain
+        return msgspec.structs.replace(plain, onset=onset, unknown_since=unknown)
 
-    def _onset(self, node: Node, owner: RepairPool | None, pools: tuple[str, ...]) -> Onset | None:
+    def _onset(self, node: Node, pools: tuple[str, ...]) -> Onset | None:
         """The node's first fault that its rule would treat; None when there is none, or when the node is excused."""
+        if not self.treatable(node) and not self.repairs_of(node.name):
+            return None
+        owner, _ = self.pools_of(node)
         rule = self.rules.get(owner.spec.rule) if owner is not None and owner.spec.rule else None
         if owner is None or rule is None:
             return None

@@ -8,8 +8,9 @@ of its nodes have been faulty for one window, or a person ends it. A group repai
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from datetime import datetime, timedelta
+
+import msgspec
 
 from sickbay.api import names
 from sickbay.api.duration import parse_duration
@@ -20,8 +21,7 @@ ZONES = ("topology.kubernetes.io/zone", "sickbay.dev/rack")
 """Failure domains that are looked at in every pool, beside the keys that its `domains` name."""
 
 
-@dataclass(frozen=True)
-class Onset:
+class Onset(msgspec.Struct, frozen=True):
     """The first fault of one sick node."""
 
     node: str

@@ -12,14 +12,15 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
+import msgspec
+
 from sickbay.decide.storm import Onset
 
 UNKNOWN_AFTER = timedelta(minutes=5)
 """A node whose detection is blind counts in the breaker only after this long: a roll-out of agents trips nothing."""
 
 
-@dataclass(frozen=True, slots=True)
-class Facts:
+class Facts(msgspec.Struct, frozen=True):
     """What one node contributes to its pools."""
 
     pools: tuple[str, ...] = ()
@@ -76,6 +77,9 @@ class Counts:
         return min(due, default=None)
 
 
+_NOTHING = Facts()
+
+
 class Tally:
     """Counts of all pools."""
 
@@ -91,8 +95,8 @@ class Tally:
 
     def put(self, node: str, facts: Facts) -> set[str]:
         """Replace what a node contributes. Returns the pools whose counts changed."""
-        before = self._facts.get(node, Facts())
-        if before == facts:
+        before = self._facts.get(node, _NOTHING)
+        if before is facts or before == facts:
             return set()
         self._remove(node, before)
         self._facts[node] = facts
@@ -120,10 +124,12 @@ class Tally:
         return {*before.pools, *before.rivals}
 
     def rebuild(self, facts: Mapping[str, Facts]) -> None:
-        self._facts.clear()
-        self._pools.clear()
+        """Count these nodes and no others. Pools without nodes are forgotten."""
+        for gone in self._facts.keys() - facts.keys():
+            self.drop(gone)
         for node, each in facts.items():
             self.put(node, each)
+        self._pools = {name: counts for name, counts in self._pools.items() if counts.nodes or counts.contested}
 
     def pools(self) -> Iterable[str]:
         return self._pools.keys()

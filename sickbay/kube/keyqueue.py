@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Hashable
-from dataclasses import dataclass
 from typing import Generic, TypeVar
+
+import msgspec
 
 K = TypeVar("K", bound=Hashable)
 
@@ -19,8 +20,7 @@ _SLACK = 64
 """Outdated heap entries tolerated beyond the live ones before the heap is rebuilt."""
 
 
-@dataclass(frozen=True, slots=True)
-class Waiting:
+class Waiting(msgspec.Struct, frozen=True, gc=False):
     """A key in the queue: since when, how urgent, and its place among equals."""
 
     since: float
@@ -32,8 +32,7 @@ class Waiting:
         return self.since - self.priority * HEAD_START
 
 
-@dataclass(frozen=True, slots=True)
-class Alarm:
+class Alarm(msgspec.Struct, frozen=True, gc=False):
     """A key that shall be added at a moment."""
 
     when: float
@@ -120,7 +119,7 @@ class KeyQueue(Generic[K]):
         while self._order:
             rank, place, key = heapq.heappop(self._order)
             known = self._waiting.get(key)
-            if known is None or (known.rank, known.place) != (rank, place):
+            if known is None or known.place != place or known.rank != rank:
                 continue
             del self._waiting[key]
             self._working[key] = known
