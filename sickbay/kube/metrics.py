@@ -7,7 +7,9 @@ from __future__ import annotations
 
 from functools import lru_cache
 
-from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
+from prometheus_client import CollectorRegistry, Counter, Gauge
+
+from sickbay.kube.tallies import Counts, Spreads
 
 _SECONDS = (0.005, 0.02, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0)
 
@@ -17,10 +19,10 @@ class KubeMetrics:
 
     def __init__(self, registry: CollectorRegistry | None = None) -> None:
         registry = registry or CollectorRegistry()
-        self.requests = Counter(
+        self.requests = Counts(
             "sickbay_api_requests", "Answers of the API server (code 0: none came)", ["verb", "code"], registry=registry
         )
-        self.request_seconds = Histogram(
+        self.request_seconds = Spreads(
             "sickbay_api_request_seconds", "Until the answer", ["verb"], registry=registry, buckets=_SECONDS
         )
         self.throttled = Counter(
@@ -29,7 +31,7 @@ class KubeMetrics:
         self.malformed = Counter(
             "sickbay_malformed_objects", "Objects set aside because they do not decode", ["kind"], registry=registry
         )
-        self.watch_events = Counter("sickbay_watch_events", "Watch events", ["kind", "type"], registry=registry)
+        self.watch_events = Counts("sickbay_watch_events", "Watch events", ["kind", "type"], registry=registry)
         self.watch_gaps = Counter(
             "sickbay_watch_gaps",
             "Watches that lost their position (expired, garbled, rewound), objects they failed to tell of (missed), "
@@ -53,14 +55,14 @@ class KubeMetrics:
             "sickbay_handler_errors", "Exceptions in change handlers", ["kind"], registry=registry
         )
         self.queue_depth = Gauge("sickbay_queue_depth", "Keys waiting", ["queue"], registry=registry)
-        self.queue_adds = Counter("sickbay_queue_adds", "Keys added", ["queue"], registry=registry)
+        self.queue_adds = Counts("sickbay_queue_adds", "Keys added", ["queue"], registry=registry)
         self.queue_retries = Counter(
             "sickbay_queue_retries", "Keys put back after a failure", ["queue"], registry=registry
         )
-        self.queue_wait_seconds = Histogram(
+        self.queue_wait_seconds = Spreads(
             "sickbay_queue_wait_seconds", "In the queue", ["queue"], registry=registry, buckets=_SECONDS
         )
-        self.queue_work_seconds = Histogram(
+        self.queue_work_seconds = Spreads(
             "sickbay_queue_work_seconds", "In a worker", ["queue"], registry=registry, buckets=_SECONDS
         )
         self.leader = Gauge("sickbay_leader", "1 while this process holds the lease", ["lease"], registry=registry)
