@@ -82,3 +82,8 @@ def test_a_scenario_runs_the_example_as_it_ships_but_for_mode_and_back_end(scena
 @pytest.mark.parametrize("scenario", SHOWN, ids=lambda s: s.name)
 def test_an_example_behaves_as_its_scenario_says(scenario: Scenario) -> None:
     play(scenario)
+
+
+@pytest.mark.parametrize("file", EXAMPLES, ids=lambda file: file.stem)
+def test_an_example_has_no_warning_but_that_of_acts_that_people_are_asked_about_anyway(file: Path) -> None:
+    assert [f for f in lint([file]) if "people are asked unless localDataDisposable" not in f.message] == []

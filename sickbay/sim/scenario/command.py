@@ -44,7 +44,7 @@ def test_command(
         if not scenarios:
             raise BadFileError(", ".join(map(str, files)), 0, "", f"holds no run named like {only!r}")
         if check:
-            click.echo(f"{len(scenarios)} runs in good order")
+            click.echo(f"{len(scenarios)} run{'s' * (len(scenarios) != 1)} in good order")
             return
         results = _run_all(scenarios, output, verbose)
     except BadFileError as error:
