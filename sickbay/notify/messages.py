@@ -141,7 +141,7 @@ def _needing(repair: NodeRepair, now: datetime, due: Due) -> None:
     status, current = repair.status, repair.status.current
     if status.phase != Phase.NEEDS_HUMAN or not current.since:
         return
-    if status.needs == Needs.GROUP_CANNOT_FIT and not _speaks(repair):
+    if status.needs in (Needs.GROUP_CANNOT_FIT, Needs.POOL_WITHDRAWN) and not _speaks(repair):
         return
     since, node = parse_time(current.since), repair.spec.node.name
     approve = status.needs == Needs.APPROVAL_TIMEOUT

@@ -142,6 +142,31 @@ async def test_a_repair_that_has_begun_is_waited_for():
         assert [r["spec"].get("group", {}).get("id", "") != "" for r in it.repairs("train-2")] == [False, True]
 
 
+@pytest.mark.parametrize("again", [True, False], ids=["comes-back", "stays-away"])
+async def test_a_member_that_leaves_its_pool_stops_the_whole_group_before_its_next_step(again):
+    gated = made.rule(made.procedure(Drain={"by": "People"}))
+    async with world(4, rule=gated) as it:
+        begin(it)
+        it.condition("train-1", fault="test.rack")
+        await it.until(lambda: all(it.cordoned(n) for n in names()), 60)
+        await it.until(lambda: it.phase("train-1") == "WaitingApproval", 60)
+        it.admin.merge(NODES, "train-3", {"metadata": {"labels": {"pool": "spare"}}})
+        await it.sleep(60)
+        for name in names():
+            it.approve(name, "Drain")
+        await it.sleep(600)
+        assert [it.status(n)["needs"] for n in names()] == ["PoolWithdrawn"] * 4
+        assert all("train-3" in it.status(n)["message"] or n == "train-3" for n in names())
+        assert [it.acts(n) for n in names()] == [[]] * 4
+        assert all(it.cordoned(n) for n in names())
+        if not again:
+            return
+        it.admin.merge(NODES, "train-3", {"metadata": {"labels": {"pool": "train"}}})
+        await it.until(lambda: it.phase("train-1") == "WaitingApproval", 120)
+        it.approve("train-1", "Drain")
+        await it.until(lambda: any("RecoverDomain" in it.acts(n) for n in names()), 300)
+
+
 async def test_a_node_that_joins_the_rack_later_is_not_taken_down_unasked():
     rule = made.rule(made.procedure(Repair={"by": "People"}))
     async with world(rule=rule) as it:

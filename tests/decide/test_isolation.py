@@ -7,7 +7,7 @@ import json
 import pytest
 
 from sickbay.decide import slots
-from tests.decide.made import fault_type, node, pool, procedure, rule
+from tests.decide.made import catalogue, fault_type, node, pool, procedure, rule
 from tests.decide.story import Story
 
 CARD = fault_type("test.card", scope="Device", isolateDevice=True, clears_by="condition")
@@ -70,6 +70,30 @@ def test_a_hold_keeps_new_grants_back_and_leaves_those_that_stand():
     it.hold = "NewRepairs"
     it.look()
     assert granted(it) == ["GPU1"]
+
+
+@pytest.mark.parametrize("way", ["observe", "unowned"])
+def test_a_pool_that_is_taken_away_gives_no_card_out_and_none_back(way):
+    it = story("test.card")
+    if way == "observe":
+        it.observe = True
+    else:
+        it.unowned, it.pool = "pool train is gone", None
+    it.facts["annotations"] |= devices(GPU1=["test.card"], GPU2=["test.card"])
+    it.look()
+    assert granted(it) == ["GPU1"]
+    assert not it.repair.ended
+    assert it.label("Quarantine") == ""
+    it.fault("test.card", "False")
+    assert granted(it) == []
+
+
+def test_a_type_that_is_deleted_gives_no_card_back():
+    it = story("test.card", "test.other", cards={"GPU1": ["test.card"], "GPU2": ["test.other"]})
+    assert granted(it) == ["GPU1", "GPU2"]
+    it.catalogue = catalogue(CARD)
+    it.look()
+    assert granted(it) == ["GPU1", "GPU2"]
 
 
 @pytest.mark.case("P064")
