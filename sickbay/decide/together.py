@@ -83,7 +83,10 @@ def _gathers(work: Work) -> bool:
         return True
     if view.busy:
         node, repair = min(view.busy.items())
-        _wait(work, WaitsFor.OTHER_OWNER, f"waits until {repair} of member {node} has ended")
+        why = f"waits until {repair} of member {node} has ended"
+        if group.leads(work) and work.current.waits_for != WaitsFor.OTHER_OWNER:
+            work.note(f"{work.current.step}{StepState.WAITING}", f"{work.current.step} {why}", warning=True)
+        _wait(work, WaitsFor.OTHER_OWNER, why)
         return True
     if view.missing:
         _wait(work, WaitsFor.SLOT, f"waits for the records of {', '.join(view.missing[:3])}")

@@ -137,6 +137,8 @@ async def test_a_repair_that_has_begun_is_waited_for():
         await it.sleep(20)
         assert not it.cordoned("train-1")
         assert "member train-2" in it.status("train-1")["message"]
+        told = [e for e in it.world.store.list("events") if e["reason"] == "QuarantineWaiting"]
+        assert len(told) == 1, "people hear of a wait that may last as long as a vendor needs"
         it.condition("train-2", "False")
         await it.until(lambda: all(it.cordoned(name) for name in names()), 600)
         assert [r["spec"].get("group", {}).get("id", "") != "" for r in it.repairs("train-2")] == [False, True]
