@@ -12,7 +12,7 @@ import msgspec
 
 from sickbay.api import names
 from sickbay.api.core import Node
-from sickbay.api.node_repair import ApprovalForm, Prior
+from sickbay.api.node_repair import ApprovalForm, NodeRepair, Prior
 
 OUR_TAINT = (names.QUARANTINE, "NoSchedule")
 """Key and effect. Never NoExecute: that would start the forced detach of volumes after 6 minutes."""
@@ -111,6 +111,18 @@ def cordoned_anew(node: Node) -> bool:
     Known by the stamp only, which Quarantine takes off when it cordons.
     """
     return node.unschedulable and UNSCHEDULABLE in changed_by(node).what.split(",")
+
+
+def denied(node: Node, repair: NodeRepair) -> bool:
+    """The question about this very attempt of the current step stands on the node and is answered with no.
+
+    An approval may be taken back like this for as long as nothing has begun.
+    """
+    asked, current, form = read_inquiry(node), repair.status.current, repair.spec.plan.form
+    if asked is None or (asked.uid, asked.step, asked.attempt) != (repair.metadata.uid, current.step, current.attempt):
+        return False
+    value = node.labels.get(form.key_of(current.step), "").lower()
+    return bool(value) and value in [word.lower() for word in form.denied]
 
 
 def read_inquiry(node: Node) -> Inquiry | None:

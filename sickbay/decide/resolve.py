@@ -6,12 +6,10 @@ applied again later. What a person says is gone is still validated before the no
 
 from __future__ import annotations
 
-import msgspec
-
 from sickbay.api import names
 from sickbay.api.node_repair import NodeRepair
+from sickbay.api.resolution import read
 from sickbay.api.words import Needs, Outcome, Step, StepState
-from sickbay.clock import parse_time
 from sickbay.decide import gate, stages
 from sickbay.decide.endings import cancel, end, unvalidated
 from sickbay.decide.hand import holds_node
@@ -19,29 +17,6 @@ from sickbay.decide.work import Work
 
 GO_ON = "GoOn"
 """No outcome, but a word beside them: the step goes on although a hook of it has failed."""
-
-
-class Word(msgspec.Struct, kw_only=True):
-    """The value of the annotation `sickbay.dev/resolve`."""
-
-    outcome: str = ""
-    reason: str = ""
-    at: str = ""
-    by: str = ""
-    """Who says so, as the API server knows them; "" where the word was written without the command."""
-
-
-def read(repair: NodeRepair) -> Word | None:
-    """None where there is no word, or one that cannot be read: a word nobody can read is none."""
-    text = repair.metadata.annotations.get(names.RESOLVE)
-    if not text:
-        return None
-    try:
-        word = msgspec.json.decode(text, type=Word)
-        parse_time(word.at)
-    except (msgspec.DecodeError, ValueError):
-        return None
-    return word
 
 
 def follow(work: Work) -> bool:

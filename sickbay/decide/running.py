@@ -9,6 +9,7 @@ import msgspec
 from sickbay.api import names
 from sickbay.api.duration import format_duration
 from sickbay.api.node_repair import Attempt, RepairFault
+from sickbay.api.nodemarks import denied
 from sickbay.api.words import DrainTimeout, Needs, Outcome, Phase, ReportState, Stage, Step, StepState, WaitsFor
 from sickbay.clock import rfc3339
 from sickbay.decide import entering, faultstate, gate, group, stages, starting
@@ -107,6 +108,9 @@ def _kept_from_acting(work: Work) -> bool:
     """
     current, state = work.current, work.state(work.current.step)
     if work.report() is None:
+        if denied(work.node, work.repair):
+            state.state = StepState.WAITING  # the gate tells what follows
+            return True
         if current.step in STARTS and entering.stopped_by_hold(work):
             state.state = StepState.WAITING
             return entering.held(work)

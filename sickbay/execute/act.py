@@ -10,6 +10,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
+import structlog
+
 from sickbay.api import kinds, names
 from sickbay.api.actions import ACTIONS, domain_wide, needs_empty_node
 from sickbay.api.core import Node
@@ -26,7 +28,9 @@ from sickbay.execute.podfilter import Drain, Fate, judge, unreachable
 from sickbay.execute.progress import Look, Progress, Told, failed
 from sickbay.kube.client import Client
 from sickbay.providers.base import Act as ProviderAct
-from sickbay.providers.base import ActState, Ambiguous, Permanent, Target, Transient
+from sickbay.providers.base import ActState, Ambiguous, Permanent, ProviderError, Target, Transient
+
+log = structlog.get_logger(__name__)
 
 LOOK, LOOK_PARKED = 10.0, 60.0
 """Seconds between two looks at an act under way; at one that waits for third parties."""
@@ -175,11 +179,27 @@ class Repair:
             return end
         if seen.state is ActState.ABSENT and backend.keeps_keys:
             return self._not_there(look, state)
+        if seen.state is ActState.RUNNING and not seen.begun:
+            await self._still_permitted(look, backend, state)
         if seen.state in (ActState.RUNNING, ActState.DONE):
             state.accepted, state.ambiguous = True, False
         if look.late:
             return proof.too_late(look, seen, state.accepted)
         return proof.under_way(look, seen, _pace(look))
+
+    async def _still_permitted(self, look: Look, backend: Backend, state: _Sending) -> None:
+        """Accepted, and nobody has begun it: what stops an act stops this one too. It is taken back, and sent again
+        under its key when the way is free."""
+        try:
+            await look.permit()
+        except Stopped:
+            look.check()
+            try:
+                await backend.withdraw(_act(look))
+            except ProviderError as error:
+                log.warning("not withdrawn", key=look.key, error=str(error))
+            state.accepted, state.ambiguous, state.sends = False, True, max(0, state.sends - 1)
+            raise
 
     def _not_there(self, look: Look, state: _Sending) -> Progress:
         """The back-end keeps keys and has none: nothing has been accepted."""

@@ -9,12 +9,12 @@ from __future__ import annotations
 from collections.abc import Iterable
 from datetime import datetime
 
-from sickbay.api import holds, names
+from sickbay.api import holds, names, resolution
 from sickbay.api.core import Node
 from sickbay.api.hold import Hold
 from sickbay.api.markers import leaving_by
 from sickbay.api.node_repair import NodeRepair
-from sickbay.api.nodemarks import taken_back
+from sickbay.api.nodemarks import denied, taken_back
 from sickbay.api.words import HoldLevel, Phase, Step, StepState, WaitsFor
 from sickbay.execute.attempt import is_current
 
@@ -63,6 +63,8 @@ def same_attempt(known: NodeRepair, fresh: NodeRepair) -> None:
         raise Superseded("the record has moved on")
     if fresh.metadata.deletion_timestamp is not None and not releasing(fresh):
         raise Superseded("the record is being deleted, which cancels the repair")
+    if resolution.cancelled(fresh) and not releasing(fresh):
+        raise Superseded("a person has said that the repair is cancelled")
 
 
 def asks_for_the_same(known: NodeRepair, fresh: NodeRepair) -> bool:
@@ -87,6 +89,8 @@ def check_hands(repair: NodeRepair, node: Node) -> None:
     """Raise when the node has slipped from under the repair or is somebody else's to handle."""
     if not still_ours(repair, node):
         raise Superseded("a person has taken the node back")
+    if not is_current(repair) and denied(node, repair):
+        raise Superseded(f"{repair.status.current.step} was denied before it began")
     if node.labels.get(names.EXCLUDE_FROM_REMEDIATION) == "true":
         raise Stopped(f"the node is opted out by label {names.EXCLUDE_FROM_REMEDIATION}=true", WaitsFor.OTHER_OWNER)
     leaving = leaving_by(node)

@@ -27,12 +27,11 @@ from typing import Any
 
 import msgspec
 
-from sickbay.api import names
+from sickbay.api import names, resolution
 from sickbay.api.node_repair import NodeRepair
 from sickbay.api.words import ENDED, Outcome, Phase, Step, StepState
 from sickbay.apiserver.errors import Obj
 from sickbay.apiserver.writes import Write
-from sickbay.decide import resolve
 from sickbay.sim.actinvariants import LIVE, ActInvariants
 from sickbay.sim.hand import FAULT_TYPES, HOLDS, NODES, POOLS, REPAIRS, condition_of
 from sickbay.sim.history import KUBERNETES_TAINTS, OURS, Marks, marks_of
@@ -187,7 +186,7 @@ class Invariants:
         if repair is None:
             return
         validated = record["uid"] in self._validated
-        word = resolve.read(repair)
+        word = resolution.read(repair)
         said = word is not None and word.outcome == Outcome.CANCELLED_BY_PERSON
         cancelled = known.person_uncordoned or said or repair.metadata.deletion_timestamp is not None
         if validated or cancelled or record["uid"] not in self._repair_begun:

@@ -38,6 +38,22 @@ def test_an_approved_step_runs_and_leaves_neither_label_nor_binding(step):
 # --- denied
 
 
+@pytest.mark.parametrize("claimed", [False, True], ids=["not-claimed", "claimed"])
+@pytest.mark.parametrize("step", ["Quarantine", "Drain", "Repair"])
+def test_an_approval_may_be_taken_back_until_the_step_has_begun(step, claimed):
+    story = gated(step)
+    story.approve(step)
+    if claimed:
+        story.report("Claimed")
+    story.deny(step)
+    if claimed:
+        story.at(step, "Running")
+        return
+    assert story.outcome == "Denied"
+    assert story.state(step) in ("Cancelled", "Waiting")
+    assert story.acts() == []
+
+
 def test_denied_quarantine_is_cancelled_and_nothing_happened():
     story = gated("Quarantine")
     story.deny("Quarantine")

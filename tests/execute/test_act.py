@@ -469,3 +469,31 @@ async def test_an_accepted_act_is_told_as_an_event() -> None:
     shift = await started(bench)
     reasons = await shift.events()
     assert reasons == [("RepairInProgress", f"RebootNode accepted by fake, key {bench.key}")]
+
+
+@pytest.mark.parametrize("begun", [False, True], ids=["nobody-has-begun-it", "begun"])
+async def test_a_freeze_takes_back_an_act_that_nobody_has_begun(begun: bool) -> None:
+    """An agent that was away must not reboot its node when it comes back under a Hold that freezes everything."""
+    bench = Bench()
+    bench.open(action="ResetGPU")
+    accepted = Observation(ActState.RUNNING, "accepted", begun=begun)
+    bench.agent.observations = [accepted, accepted, ABSENT]
+    bench.agent.keeps_keys = True
+    shift = await started(bench)
+    assert bench.agent.sent == [bench.key]
+    bench.hold("EveryAct")
+    await bench.clock.sleep(10)
+    await shift.look()
+    assert bench.agent.withdrawn == ([] if begun else [bench.key])
+    if begun:
+        return
+    await bench.clock.sleep(60)
+    await shift.look()
+    assert bench.agent.sent == [bench.key]
+    bench.release()
+    bench.agent.observations = [ABSENT]
+    await bench.clock.sleep(60)
+    await shift.look()
+    await bench.clock.sleep(60)
+    await shift.look()
+    assert bench.agent.sent == [bench.key, bench.key], "the same act, under its key"

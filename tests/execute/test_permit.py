@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from typing import Any
 
@@ -335,3 +336,35 @@ async def test_acts_of_others_that_come_between_the_judgement_and_the_call_count
     await bench.shift().look()
     assert not acted(bench)
     assert "governor" in bench.report["message"]
+
+
+@pytest.mark.parametrize(
+    ("said", "claimed", "acts"),
+    [
+        pytest.param("denied", False, False, id="denied-before-it-began"),
+        pytest.param("denied", True, True, id="denied-after-it-began"),
+        pytest.param("approved", False, True, id="approved"),
+        pytest.param("resolved", False, False, id="cancelled-by-a-word"),
+        pytest.param("resolved", True, False, id="cancelled-by-a-word-after-the-claim"),
+        pytest.param("followed", False, True, id="a-word-that-was-followed-before"),
+    ],
+)
+async def test_a_persons_no_counts_though_decide_has_not_followed_it_yet(said: str, claimed: bool, acts: bool) -> None:
+    bench = Bench()
+    repair = bench.open()
+    word = {"outcome": "CancelledByPerson", "at": "2027-03-01T08:00:00Z", "by": "ops-2"}
+    if said in ("denied", "approved"):
+        asked = {"repair": "r1", "uid": repair.metadata.uid, "step": "Repair", "attempt": 1}
+        marks = {"annotations": {names.INQUIRY: json.dumps(asked)}}
+        bench.merge({"metadata": {**marks, "labels": {"intervention.sickbay.dev/repair-node": said}}})
+    else:
+        bench.merge({"metadata": {"annotations": {names.RESOLVE: json.dumps(word)}}}, REPAIRS, "r1")
+    if said == "followed":
+        bench.merge({"status": {"resolved": word["at"]}}, REPAIRS, "r1", "status")
+    if claimed:
+        report = {"state": "Claimed", "attempt": 1, "planGeneration": 1, "term": 1}
+        bench.merge({"status": {"steps": {"Repair": {"report": report}}}}, REPAIRS, "r1", "status")
+    shift = bench.shift()
+    shift.shift._claims._mine.update({(bench.key, 1)} if claimed else ())
+    await shift.look()
+    assert bench.backend.sent == ([bench.key] if acts else [])
