@@ -143,6 +143,15 @@ def test_a_repair_in_which_nothing_was_done_ends_with_its_pool(where):
     assert story.clean()
 
 
+def test_nor_does_one_stay_open_that_needs_people_before_anything_was_done():
+    story = standing("Quarantine?")
+    story.fault("test.reboot", "Unknown")
+    story.after(minutes(31))
+    assert story.needs == "ClearProofMissing"
+    take_away(story, "unowned")
+    story.ended("Failed", "GaveUp")
+
+
 def test_a_cordon_that_was_about_to_be_written_is_not():
     story = standing("Quarantine")
     take_away(story, "unowned")
