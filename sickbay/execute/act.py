@@ -124,7 +124,7 @@ class Repair:
         return Progress(ReportState.IN_PROGRESS, text, again=_pace(look), events=(told,))
 
     async def _prepare(self, look: Look) -> None:
-        """What must hold at the moment of the act, looked at on the server; the permit last, so that it is fresh."""
+        """What must hold at the moment of the act, looked at on the server; the permit last, and afresh."""
         await look.permit()
         self._govern(look)
         if domain_wide(look.current.action):
@@ -134,7 +134,7 @@ class Repair:
         if ACTIONS[look.current.action].node_wide:
             shown = (names.MAINTENANCE_IN_PROGRESS, "True", f"{look.current.action} by Sickbay")
             self._observe(await lifecycle.show(self._client, look, shown))
-        await look.permit()
+        await look.permit(fresh=True)
 
     def _govern(self, look: Look, count: bool = False) -> None:
         """Counting and judging must not be torn apart by a wait: other looks go on meanwhile."""

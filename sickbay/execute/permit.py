@@ -64,31 +64,31 @@ class Permits:
         self._known = known
         self._given: dict[str, Permit] = {}
 
-    async def ask(self, repair: NodeRepair, node: Node) -> Permit:
+    async def ask(self, repair: NodeRepair, node: Node, fresh: bool = False) -> Permit:
         """A permit to act for the current attempt of a repair. Raises Superseded, Stopped or ApiError.
 
-        `node` is the node as a cache has it, for refusing cheaply.
+        `node` is the node as a cache has it, for refusing cheaply; `fresh` asks the server though a permit is there.
         """
         self._check()
         given = self._given.get(repair.metadata.uid)
-        if given is not None and self._clock.monotonic() < given.until and _covers(given.repair, repair):
+        if given is not None and not fresh and self._clock.monotonic() < given.until and _covers(given.repair, repair):
             return given
         self._given.pop(repair.metadata.uid, None)
         now = self._clock.now()
         guard.check_holds(self._known.holds(), repair, node, self._known.pools(repair, node), now)
-        fresh, live, holds, shared = await _together(
+        record, live, holds, shared = await _together(
             self._patient(lambda: self._record(repair)),
             self._patient(lambda: self._node(repair)),
             self._holds(),
             self._patient(lambda: self._shared(repair)),
         )
-        guard.check_holds(holds, fresh, live, self._known.pools(fresh, live), self._clock.now())
-        if not guard.releasing(fresh):
-            guard.check_hands(fresh, live)
+        guard.check_holds(holds, record, live, self._known.pools(record, live), self._clock.now())
+        if not guard.releasing(record):
+            guard.check_hands(record, live)
             if shared:
                 await self._owners.require(live)
         self._check()
-        permit = Permit(fresh, live, self._clock.monotonic() + GOOD_FOR)
+        permit = Permit(record, live, self._clock.monotonic() + GOOD_FOR)
         self._given[repair.metadata.uid] = permit
         return permit
 

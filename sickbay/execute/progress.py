@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from datetime import datetime
+from typing import Protocol
 
 from sickbay.api.core import Node
 from sickbay.api.node_repair import BlockingPod, Current, NodeRepair, Offer, PlanStep, Prior, Report
@@ -12,6 +13,12 @@ from sickbay.api.words import ReportState
 from sickbay.clock import parse_time
 from sickbay.execute.attempt import key_of
 from sickbay.execute.permit import Permit
+
+
+class Asked(Protocol):
+    """Asks for a permit; `fresh` takes none that was given a moment ago."""
+
+    def __call__(self, fresh: bool = False) -> Awaitable[Permit]: ...
 
 
 @dataclass(frozen=True)
@@ -27,7 +34,7 @@ class Look:
     """The claim is not of this term: what became of the act has to be looked up before anything is sent."""
     check: Callable[[], None]
     """Raises when we do not lead any more. Asked right before every write and every call."""
-    permit: Callable[[], Awaitable[Permit]]
+    permit: Asked
     """To be asked before each act: the record and the node as they are now. Raises when the act must not happen."""
 
     @property

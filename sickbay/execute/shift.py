@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Protocol
 
 import structlog
@@ -165,7 +166,7 @@ class Shift:
             now=self._tools.clock.now(),
             resumed=claimed.resumed,
             check=self._check,
-            permit=lambda: self._permits.ask(repair, node),
+            permit=partial(self._permits.ask, repair, node),
         )
         if step is not self._drain:
             look = replace(look, node=await self._fence.lift(look))

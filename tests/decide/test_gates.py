@@ -246,13 +246,6 @@ def test_a_denial_that_comes_before_the_step_has_started_is_still_one():
     assert (story.phase, story.outcome) == ("Cancelling", "Denied")
 
 
-def test_a_denial_after_the_step_has_started_comes_too_late():
-    story = gated("Repair")
-    story.approve("Repair")
-    story.deny("Repair")
-    story.at("Repair", "Running")
-
-
 def test_who_approved_is_recorded_where_the_stamp_tells():
     story = gated("Drain")
     story.facts["annotations"]["sickbay.dev/changed-by"] = '{"user": "ops-1", "at": "2027-03-01T08:00:00Z"}'

@@ -368,3 +368,29 @@ async def test_a_persons_no_counts_though_decide_has_not_followed_it_yet(said: s
     shift.shift._claims._mine.update({(bench.key, 1)} if claimed else ())
     await shift.look()
     assert bench.backend.sent == ([bench.key] if acts else [])
+
+
+@pytest.mark.parametrize("what", ["hold", "uncordon", "word"])
+async def test_what_comes_between_the_claim_and_the_act_stops_the_act(what: str) -> None:
+    """A machine is never rebooted on a permit of a moment ago."""
+    bench = Bench()
+    bench.open()
+    word = json.dumps({"outcome": "CancelledByPerson", "at": "2027-03-01T08:00:00Z"})
+
+    def between(write: Any) -> None:
+        claimed = write.resource == REPAIRS and bench.report.get("state") == "Claimed"
+        if not claimed or hands:
+            return
+        hands.append(what)
+        if what == "hold":
+            bench.hold("EveryAct")
+        elif what == "uncordon":
+            bench.merge({"spec": {"unschedulable": None}})
+        else:
+            bench.merge({"metadata": {"annotations": {names.RESOLVE: word}}}, REPAIRS, "r1")
+
+    hands: list[str] = []
+    bench.store.after_write(between)
+    await bench.shift().look()
+    assert hands == [what]
+    assert bench.backend.sent == []
