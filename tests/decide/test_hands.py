@@ -207,6 +207,7 @@ def test_a_quarantine_under_way_is_waited_for_neither_when_it_is_cancelled():
     story = standing("Quarantine")
     story.delete()
     story.at("Unquarantine", "Running")
+    assert story.repair.status.current.args == {}, "a cordon that we have not seen yet is ours all the same"
     story.report("Done")
     assert story.state("Quarantine") == "Cancelled"
 

@@ -8,7 +8,7 @@ import pytest
 
 from sickbay.api import names
 from sickbay.kube import errors
-from tests.execute.kit import NODES, Bench
+from tests.execute.kit import NODES, REPAIRS, Bench
 
 LEASES = "leases.coordination.k8s.io"
 THEIRS = {"type": "DrainInProgress", "status": "False", "reason": "Other", "message": "theirs"}
@@ -264,3 +264,21 @@ async def test_a_lease_that_was_given_back_is_taken_anew_by_the_next_repair_at_o
     bench.ask("Quarantine", attempt=2)
     await shift.look()
     assert [lease["spec"]["holderIdentity"] for lease in bench.store.list(LEASES)] == ["sickbay"]
+
+
+@pytest.mark.parametrize("resumed", [False, True], ids=["the-first-try", "another-leaders-try"])
+async def test_a_cordon_without_our_mark_is_lifted_once_and_left_where_nobody_knows_whose_it_is(resumed: bool) -> None:
+    """A leader that finds a release half done cannot tell our cordon from one that a person has set since."""
+    bench = Bench()
+    bench.open("Drain")
+    prior = {"prior": {"unschedulable": False}}
+    bench.merge({"status": prior}, REPAIRS, "r1", "status")
+    bench.merge({"metadata": {"annotations": {names.QUARANTINE: None}}})
+    assert bench.node()["spec"]["unschedulable"]
+    await cancelled(bench)
+    if resumed:
+        report = {"state": "Claimed", "attempt": 9, "planGeneration": 1, "term": 0}
+        bench.merge({"status": {"steps": {"Unquarantine": {"report": report}}}}, REPAIRS, "r1", "status")
+    await bench.shift().look()
+    assert bench.report["state"] == "Done"
+    assert bool(bench.node()["spec"].get("unschedulable")) == resumed
