@@ -144,8 +144,10 @@ class Invariants:
             known.before = _moved(known.before, _foreign(old), _foreign(new))
             known.person_uncordoned |= old.unschedulable and not new.unschedulable
             opened = old.unschedulable and not new.unschedulable
-            unmarked = names.QUARANTINE in old.annotations and names.QUARANTINE not in new.annotations
-            if names.QUARANTINE in old.annotations and (opened or unmarked) and not _automation(write.user):
+            mark = old.annotations.get(names.QUARANTINE)
+            ours = {t for t in old.taints if t[0] == names.QUARANTINE} - new.taints
+            unmarked = mark is not None and (new.annotations.get(names.QUARANTINE) != mark or bool(ours))
+            if mark is not None and (opened or unmarked) and not _automation(write.user):
                 known.taken_back = self._world.loop.time()
             known.person_uncordoned |= unmarked
         for step, (uid, attempt) in known.asked.items():

@@ -405,14 +405,14 @@ async def test_no_act_that_nobody_has_claimed():
 
 
 @pytest.mark.parametrize(("by", "broken"), [("admin", True), ("system:serviceaccount:kured:kured", False)])
-@pytest.mark.parametrize("what", ["uncordon", "unmark"])
+@pytest.mark.parametrize("what", ["uncordon", "unmark", "spoil"])
 async def test_no_act_on_a_node_that_a_person_has_taken_back(what, by, broken):
     async with rogue() as r:
         uid = r.open(**RUNNING)
         r.quarantine(uid)
         r.claim()
         patch = {"spec": {"unschedulable": None}} if what == "uncordon" else {
-            "metadata": {"annotations": {names.QUARANTINE: None}}}  # fmt: skip
+            "metadata": {"annotations": {names.QUARANTINE: None if what == "unmark" else "{}"}}}  # fmt: skip
         r.world.person(by).merge(NODES, "train-0", patch)
         await r.world.clock.sleep(60)
         r.world.journal.act("Reboot", "train-0", key=f"{uid}/Repair/1")
