@@ -54,7 +54,8 @@ class Query:
     """The query parameters, typed on the way out."""
 
     def __init__(self, raw: bytes) -> None:
-        self._values: Mapping[str, str] = dict(parse_qsl(raw.decode("ascii", "replace"), keep_blank_values=True))
+        pairs = parse_qsl(raw.decode("ascii", "replace"), keep_blank_values=True) if raw else ()
+        self._values: Mapping[str, str] = dict(pairs)
 
     def text(self, key: str) -> str:
         return self._values.get(key, "")

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping
+from functools import cache
 from weakref import WeakKeyDictionary
 
 from sickbay.detect.agent import Agent, AgentOptions, Parts
@@ -134,6 +135,7 @@ def _status(card: Gpu) -> GpuStatus:
     )
 
 
+@cache
 def recovery_action(word: str) -> int:
     """NVML's number; one that no driver knows stands for a word that nobody knows."""
     plain = "".join(letter for letter in word.lower() if letter.isalnum())
