@@ -112,6 +112,12 @@ class Claims:
             )
         return await self._write_news(repair, old, new, now)
 
+    async def record(self, repair: NodeRepair, prior: Prior) -> NodeRepair:
+        """Write what stood on the node before us, where that is something else by now."""
+        self._check()
+        before = msgspec.to_builtins(repair.status.prior) if repair.status.prior is not None else {}
+        return await self._patch(repair, {"prior": merge_diff(before, msgspec.to_builtins(prior))})
+
     def forget(self, repair: NodeRepair) -> None:
         self._written.pop(repair.metadata.uid, None)
 
@@ -135,6 +141,9 @@ class Claims:
         if prior is not None:
             before = msgspec.to_builtins(repair.status.prior) if repair.status.prior is not None else {}
             status["prior"] = merge_diff(before, msgspec.to_builtins(prior))
+        return await self._patch(repair, status)
+
+    async def _patch(self, repair: NodeRepair, status: dict[str, object]) -> NodeRepair:
         meta = {"resourceVersion": repair.metadata.resource_version, "uid": repair.metadata.uid}
         body = {"metadata": meta, "status": status}
         written = await self._client.patch_merge(kinds.NODE_REPAIR, repair.metadata.name, body, subresource="status")

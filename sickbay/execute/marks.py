@@ -41,14 +41,10 @@ def set_ops(node: Node, repair: NodeRepair, taint: str, at: str) -> tuple[list[O
 
 
 def restore_ops(node: Node, repair: NodeRepair, at: str) -> list[Op]:
-    """Operations that put our mark back as it was; what stood there before us is known from the record.
-
-    Whoever has uncordoned the node has lifted what cordon stood there before us, too: it is not to come back.
-    """
+    """Operations that put our mark back as it was; what stood there before us is known from the record."""
     planned = repair.spec.plan.step(Step.QUARANTINE)
     ops, prior = set_ops(node, repair, planned.taint if planned is not None else "", at)
-    before = repair.status.prior or prior
-    before = msgspec.structs.replace(before, unschedulable=before.unschedulable and node.unschedulable)
+    before = still_prior(node, repair) or prior
     mark = QuarantineMark(
         repair=repair.metadata.name,
         uid=repair.metadata.uid,
@@ -59,6 +55,17 @@ def restore_ops(node: Node, repair: NodeRepair, at: str) -> list[Op]:
     again = {names.QUARANTINE: msgspec.json.encode(mark).decode(), names.CHANGED_BY: None}
     others = [op for op in ops if not op["path"].startswith("/metadata/annotations")]
     return annotation_ops(node, {**again, **dict.fromkeys(KEEP_AWAY, "true")}) + others
+
+
+def still_prior(node: Node, repair: NodeRepair) -> Prior | None:
+    """Of what stood on the node before us, what has to come back.
+
+    Whoever has uncordoned the node has lifted what cordon stood there before us, too: that is over.
+    """
+    prior = repair.status.prior
+    if prior is None or node.unschedulable or not prior.unschedulable:
+        return prior
+    return msgspec.structs.replace(prior, unschedulable=False)
 
 
 def _prior(node: Node) -> Prior:

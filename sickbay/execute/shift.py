@@ -32,7 +32,7 @@ from sickbay.execute.governor import Governor
 from sickbay.execute.hooks.call import Caller
 from sickbay.execute.hooks.runner import Hooks, Outside
 from sickbay.execute.isolation import Isolation
-from sickbay.execute.marks import restore_ops
+from sickbay.execute.marks import restore_ops, still_prior
 from sickbay.execute.offers import Recoveries
 from sickbay.execute.owners import Owners
 from sickbay.execute.pace import Pace
@@ -143,6 +143,9 @@ class Shift:
             return None
         except guard.Stopped as stopped:
             return stopped.again
+        prior = still_prior(node, repair)
+        if prior is not None and prior != repair.status.prior:
+            repair = await self._claims.record(repair, prior)  # all that tells of it once the mark is gone
         self._check()
         ops = restore_ops(node, repair, rfc3339(self._tools.clock.now()))
         self._tools.nodes.observe_write(await patch_node(self._tools.client, node, ops))
