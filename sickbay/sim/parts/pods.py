@@ -16,7 +16,7 @@ steps itself.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
@@ -41,6 +41,8 @@ KILLED = 137
 TERMINATED = 143
 
 LIVE = ("Pending", "Running")
+OF_THE_POD = ("Terminated", "NodeShutdown", "Shutdown", "Preempting", "Evicted", "UnexpectedAdmissionError")
+"""Reasons with which a kubelet ends a pod for good, whatever its restartPolicy; they stand in the pod's status."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -266,6 +268,11 @@ class Pods(Part):
         container = self._container(key, pod, machine)
         self._print(container.uid, how.log)
         policy = (pod.get("spec") or {}).get("restartPolicy", "Always")
+        if how.reason in OF_THE_POD:
+            status = {"phase": "Failed", "reason": how.reason, "message": how.log}
+            state = {"terminated": self._terminated(replace(how, reason="Error"))}
+            self._report(pod, status, state, container, False)
+            return
         state = {"terminated": self._terminated(how)}
         if policy == "Never" or (policy == "OnFailure" and how.code == 0):
             self._report(pod, {"phase": "Succeeded" if how.code == 0 else "Failed"}, state, container, False)

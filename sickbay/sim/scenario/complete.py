@@ -42,6 +42,7 @@ _RECOVERY = {
     "fingerprint": "",
     "notified": {},
 }
+_ATTEMPT: Obj = {"placement": {}, "verdict": "", "evidence": [], "action": "", "times": {}}
 _TASK = {"phase": "Pending", "proof": {}, "output": "", "message": ""}
 _EVENT = {"phase": "Inquiring", "upstreamPhase": "", "terminal": False, "notified": {}, "conditions": []}
 _STATUS: dict[str, Obj] = {
@@ -63,6 +64,8 @@ def complete(obj: Obj) -> Obj:
         status = {**status, "steps": {name: _step(step) for name, step in status["steps"].items()}}
         if status.get("current"):
             status["current"] = _filled(status["current"], {"waitsFor": ""})
+    if kind == "JobRecovery":
+        status["attempts"] = [_filled(attempt, _ATTEMPT) for attempt in status["attempts"]]
     return {**obj, "status": status}
 
 
