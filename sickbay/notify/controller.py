@@ -17,6 +17,7 @@ from prometheus_client import CollectorRegistry, Counter
 
 from sickbay.api import kinds
 from sickbay.api.infra_event import InfraEvent
+from sickbay.api.job_recovery import JobRecovery
 from sickbay.api.kinds import Kind
 from sickbay.api.node_repair import NodeRepair
 from sickbay.clock import Clock, Randomness, rfc3339
@@ -27,7 +28,7 @@ from sickbay.kube.leadership import Leadership
 from sickbay.kube.lease import Elector
 from sickbay.kube.workqueue import WorkQueue
 from sickbay.notify.channels import Channel, NotDelivered
-from sickbay.notify.messages import Due, Message, digest, of_infra_event, of_repair
+from sickbay.notify.messages import Due, Message, digest, of_infra_event, of_recovery, of_repair
 
 log = structlog.get_logger(__name__)
 
@@ -62,6 +63,7 @@ class NotifyController:
         self._client, self._clock, self._channels = client, clock, channels
         self._repairs: Informer[NodeRepair] = Informer(client, kinds.NODE_REPAIR, clock, randomness)
         self._events: Informer[InfraEvent] = Informer(client, kinds.INFRA_EVENT, clock, randomness)
+        self._jobs: Informer[JobRecovery] = Informer(client, kinds.JOB_RECOVERY, clock, randomness)
         self._queue: WorkQueue[Key] = WorkQueue(clock, randomness, name="notify", metrics=client.metrics)
         self._elector = Elector(
             client, clock, randomness, name="sickbay-notify",
@@ -76,12 +78,14 @@ class NotifyController:
         self._failed = Counter("sickbay_messages_failed", "Sends that failed", ["channel"], registry=registry)
         self._repairs.on_change(lambda old, new: self._changed("repair", new or old))
         self._events.on_change(lambda old, new: self._changed("event", new or old))
+        self._jobs.on_change(lambda old, new: self._changed("job", new or old))
 
     async def run(self) -> None:
         """Keep the caches current, and tell people whenever the lease is ours."""
         async with asyncio.TaskGroup() as group:
             group.create_task(self._repairs.run())
             group.create_task(self._events.run())
+            group.create_task(self._jobs.run())
             group.create_task(self._elector.run(self._lead))
 
     def awaited(self) -> list[str]:
@@ -110,16 +114,21 @@ class NotifyController:
             self._queue.add(("repair", repair.metadata.name))
         for event in self._events.all():
             self._queue.add(("event", event.metadata.name))
+        for record in self._jobs.all():
+            self._queue.add(("job", f"{record.namespace}/{record.name}"))
 
-    def _changed(self, what: str, obj: NodeRepair | InfraEvent | None) -> None:
+    def _changed(self, what: str, obj: NodeRepair | InfraEvent | JobRecovery | None) -> None:
         if obj is not None:
-            self._queue.add_after((what, obj.metadata.name), SETTLE)
+            space = obj.metadata.namespace
+            self._queue.add_after((what, f"{space}/{obj.metadata.name}" if space else obj.metadata.name), SETTLE)
 
     async def _reconcile(self, key: Key) -> float | None:
         what, name = key
         try:
             if what == "repair":
                 return await self._tell(self._repairs, kinds.NODE_REPAIR, name, of_repair)
+            if what == "job":
+                return await self._tell(self._jobs, kinds.JOB_RECOVERY, name, of_recovery)
             return await self._tell(self._events, kinds.INFRA_EVENT, name, of_infra_event)
         except errors.Conflict:
             return 0.5
@@ -127,7 +136,8 @@ class NotifyController:
     async def _tell(
         self, informer: Informer[Any], kind: Kind[Any], name: str, of: Callable[[Any, datetime], Due]
     ) -> float | None:
-        obj = informer.get(name)
+        namespace, _, name = name.rpartition("/")
+        obj = informer.get(name, namespace)
         if obj is None:
             return None
         now = self._clock.now()
@@ -147,7 +157,9 @@ class NotifyController:
         noted |= dict.fromkeys(key for key, _ in told[: max(0, len(told) + 1 - NOTED)])
         meta = {"resourceVersion": obj.metadata.resource_version, "uid": obj.metadata.uid}
         body = {"metadata": meta, "status": {"notified": noted}}
-        written = await self._client.patch_merge(kind, obj.metadata.name, body, subresource="status")
+        written = await self._client.patch_merge(
+            kind, obj.metadata.name, body, obj.metadata.namespace, subresource="status"
+        )
         informer.observe_write(written)
         return written
 

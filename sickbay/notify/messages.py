@@ -17,8 +17,9 @@ import msgspec
 from sickbay.api import names
 from sickbay.api.duration import parse_duration
 from sickbay.api.infra_event import InfraEvent
+from sickbay.api.job_recovery import JobRecovery
 from sickbay.api.node_repair import NodeRepair
-from sickbay.api.words import MessageCategory, Needs, Outcome, Phase, WaitsFor
+from sickbay.api.words import MessageCategory, Needs, Outcome, Phase, RecoveryPhase, WaitsFor
 from sickbay.clock import parse_time, rfc3339
 
 STALE = timedelta(hours=1)
@@ -242,6 +243,29 @@ def _not_understood(event: InfraEvent, now: datetime, due: Due) -> None:
                     at=condition.last_transition_time or "",
                 )
             )
+
+
+def of_recovery(record: JobRecovery, now: datetime) -> Due:
+    """A job that does not run and waits for its owner: stopped for its own fault, or held for want of a way on."""
+    due, status, job = Due(), record.status, record.spec.job
+    stopped = status.phase == RecoveryPhase.STOPPED
+    if not (stopped or status.phase == RecoveryPhase.HELD) or not _recent(status.since, now):
+        return due
+    name = f"{record.namespace}/{job.name}"
+    due.messages.append(
+        Message(
+            key=f"job/{status.phase}/{len(status.attempts)}",
+            about=record.metadata.uid,
+            category=MessageCategory.REPAIR_PROGRESS,
+            node="",
+            title=f"job {name} is {'stopped: its owner is needed' if stopped else 'held'}",
+            text=f"{job.kind} {name}: {status.message or status.fingerprint}",
+            warning=True,
+            command=f"sickbay explain job/{job.name} -n {record.namespace}",
+            at=status.since or "",
+        )
+    )
+    return due
 
 
 def digest(repairs: Iterable[NodeRepair], since: datetime, now: datetime) -> Message:

@@ -10,9 +10,10 @@ import msgspec
 import pytest
 
 from sickbay.api.infra_event import InfraEvent
+from sickbay.api.job_recovery import JobRecovery
 from sickbay.api.node_repair import NodeRepair
 from sickbay.clock import rfc3339
-from sickbay.notify.messages import Due, digest, of_infra_event, of_repair
+from sickbay.notify.messages import Due, digest, of_infra_event, of_recovery, of_repair
 
 START = datetime(2027, 3, 1, 8, tzinfo=UTC)
 
@@ -51,6 +52,28 @@ def test_a_new_repair_is_told_as_a_device_fault_with_what_was_seen_and_what_is_p
     assert "gpu.xid.79 on GPU-1" in message.title
     assert "fell off the bus" in message.text
     assert "Repair (RebootNode)" in message.text
+
+
+def record(phase: str, since: float = 0) -> JobRecovery:
+    body = {
+        "metadata": {"name": "job-llm", "namespace": "team", "uid": "j1"},
+        "spec": {"job": {"kind": "Job", "name": "llm"}},
+        "status": {"phase": phase, "since": rfc3339(at(since)), "message": "exit code 1 on two nodes"},
+    }
+    return msgspec.convert(body, JobRecovery)
+
+
+@pytest.mark.parametrize("phase", ["Stopped", "Held"])
+def test_a_job_that_needs_its_owner_is_told(phase: str) -> None:
+    (message,) = of_recovery(record(phase), at(5)).messages
+    assert "team/llm" in message.title
+    assert "exit code 1 on two nodes" in message.text
+    assert message.command == "sickbay explain job/llm -n team"
+
+
+def test_a_job_that_is_taken_care_of_is_not() -> None:
+    assert keys(of_recovery(record("Placing"), at(5))) == []
+    assert keys(of_recovery(record("Stopped"), at(7200))) == []
 
 
 def test_an_observed_fault_says_that_nothing_is_done() -> None:
