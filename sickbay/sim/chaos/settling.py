@@ -98,8 +98,11 @@ def left_over(world: World) -> list[str]:
                     f"pool {pool['metadata']['name']}: {slot['repair']} is over and holds a {slot['kind']} slot"
                 )
     uids = {o["metadata"]["uid"] for o in world.store.list(REPAIRS) if o["metadata"]["name"] in ended}
+    there = {o["metadata"]["uid"] for o in world.store.list(NODES)}
     for task in world.store.list(TASKS):
         phase = (task.get("status") or {}).get("phase", "Pending")
+        if task["spec"]["node"].get("uid") not in there:
+            continue  # nobody is left who could end it; it goes with its repair
         if task["spec"]["key"].partition("/")[0] in uids and phase in ("Pending", "Accepted", "Running"):
             found.append(f"task {task['metadata']['name']} is {phase}, and its repair is over")
     return found
