@@ -39,7 +39,7 @@ from sickbay.decide.writer import Writer
 from sickbay.kube import errors
 from sickbay.kube.client import Client
 from sickbay.kube.events import EventRecorder
-from sickbay.kube.leadership import Leadership
+from sickbay.kube.leadership import Leadership, NotLeading
 from sickbay.kube.lease import Elector, LeaseTimes
 from sickbay.kube.workqueue import WorkQueue
 
@@ -173,6 +173,8 @@ class DecideController:
                 self._queue.add(("type", changed))
             self._sources.guard.news.clear()
             return again
+        except NotLeading:
+            return None  # whoever leads next looks at everything
         except errors.Conflict as conflict:
             log.debug("looked at something that has changed", key=key, error=str(conflict))
             return 0.2
