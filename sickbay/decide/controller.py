@@ -22,7 +22,7 @@ from sickbay.api import names
 from sickbay.api.core import Node
 from sickbay.api.node_repair import ApprovalForm, NodeRepair
 from sickbay.api.repair_pool import RepairPool
-from sickbay.api.words import Outcome
+from sickbay.api.words import Outcome, WaitsFor
 from sickbay.clock import Clock, Randomness, rfc3339
 from sickbay.decide import domains, forming, manual, memory, opening, plan, retention, slots
 from sickbay.decide.endings import end
@@ -69,6 +69,7 @@ class DecideOptions:
     automation: Sequence[str] = names.AUTOMATION
     """User names of known automation, as patterns: what they take off a node is put back once."""
     resync: float = RESYNC
+    look: float = LOOK_AGAIN
     kept: timedelta = retention.LEAST
     """How long ended repairs are kept at least."""
     lease: LeaseTimes = field(default_factory=LeaseTimes)
@@ -147,7 +148,7 @@ class DecideController:
                 for pool in self._sources.pools.all():
                     self._queue.add(("pool", pool.metadata.name))
             await self._clear_out()
-            await self._clock.sleep(LOOK_AGAIN)
+            await self._clock.sleep(self._options.look)
             self._wakeups.all()
 
     async def _clear_out(self) -> None:
@@ -334,9 +335,12 @@ class DecideController:
             return None
         await self._reservations.tend(pool)
         waiting = self._reservations.waiting(pool)
-        for repair in waiting:
-            self._queue.add(("repair", repair.metadata.name))
         pool = self._sources.pools.get(name) or pool
+        barred = pool.status.breaker.state == "Open"
+        for repair in waiting:
+            # While the breaker is open time alone opens nothing to those that wait for it.
+            if not barred or repair.status.current.waits_for != WaitsFor.BREAKER:
+                self._queue.add(("repair", repair.metadata.name))
         restless = pool.status.slots or pool.status.storms or pool.status.breaker.state != "Closed" or waiting
         return TEND_AGAIN if restless or self._sources.tally.of(name).unknown else None
 

@@ -13,6 +13,9 @@ from sickbay.sim.components import NAMESPACE, Main, Outside
 from sickbay.sim.journal import Journal
 from sickbay.sim.process import Running
 
+SLOWEST = 10.0
+"""How much rarer than usual decide's look at everything gets at most: 10 minutes. What waits has its own moments."""
+
 
 def _chosen(options: type[Any], component: str, outside: Outside) -> dict[str, Any]:
     """What the run sets of a component's options; the pace of its Lease where it has one."""
@@ -27,9 +30,10 @@ async def agent(running: Running, outside: Outside) -> None:
 
 
 async def decide(running: Running, outside: Outside) -> None:
-    from sickbay.decide.controller import DecideController, DecideOptions
+    from sickbay.decide.controller import LOOK_AGAIN, DecideController, DecideOptions
 
-    options = DecideOptions(identity=running.identity, namespace=NAMESPACE, **_chosen(DecideOptions, "decide", outside))
+    chosen = {"look": LOOK_AGAIN * min(outside.settings.pace, SLOWEST), **_chosen(DecideOptions, "decide", outside)}
+    options = DecideOptions(identity=running.identity, namespace=NAMESPACE, **chosen)
     await DecideController(running.client, running.clock, running.randomness, options, running.registry).run()
 
 
