@@ -288,6 +288,8 @@ class DecideController:
             if not work.wants or work.view.node is None:
                 break
             refused = await self._reservations.take(work.repair, work.view.node, work.wants)
+            if refused is not None and refused.until is not None:
+                return _seconds(work.now, refused.until)  # a moment: not worth a word
             if refused is not None:
                 work.status.message = f"{work.status.current.step} waits: {refused.why}"
                 work.status.current.waits_for = refused.waits_for

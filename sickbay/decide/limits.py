@@ -25,6 +25,8 @@ class Refusal:
 
     why: str
     waits_for: WaitsFor = WaitsFor.SLOT
+    until: datetime | None = None
+    """When to ask again, where that is known."""
 
 
 @dataclass(frozen=True)
@@ -78,6 +80,9 @@ def _start(moment: Moment, repair: NodeRepair) -> Refusal | None:
 def _new(moment: Moment, repair: NodeRepair) -> Refusal | None:
     """What keeps only new repairs from starting."""
     spec = moment.view.pool.spec
+    alone = storm.settled(moment.view.pool, repair, moment.now)
+    if alone is not None:
+        return Refusal("whether other nodes show the same at this moment", WaitsFor.STORM, alone)
     others = [r for r in moment.repairs if slots.owner(r) != slots.owner(repair)]
     stuck = next((r for r in others if not r.ended and r.status.phase == Phase.NEEDS_HUMAN), None)
     if spec.freeze_on_failure and stuck is not None:

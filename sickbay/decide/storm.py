@@ -14,11 +14,17 @@ import msgspec
 
 from sickbay.api import names
 from sickbay.api.duration import parse_duration
+from sickbay.api.node_repair import NodeRepair
 from sickbay.api.repair_pool import RepairPool, StormStatus
+from sickbay.api.words import Origin
 from sickbay.clock import parse_time, rfc3339
 
 ZONES = ("topology.kubernetes.io/zone", "sickbay.dev/rack")
 """Failure domains that are looked at in every pool, beside the keys that its `domains` name."""
+
+
+SETTLES = timedelta(seconds=2)
+"""How long a new repair waits to see whether it is alone."""
 
 
 class Onset(msgspec.Struct, frozen=True):
@@ -86,6 +92,19 @@ def _kept(
     if now - parse_time(below) >= window:
         return None
     return StormStatus(cause=storm.cause, since=storm.since, nodes=count, below_since=below)
+
+
+def settled(pool: RepairPool, repair: NodeRepair, now: datetime) -> datetime | None:
+    """When it will be known whether a repair that has just opened is alone; None when there is nothing to wait for.
+
+    Detectors of many nodes do not speak in the same instant: without this the first of them would be repaired before
+    the storm is seen.
+    """
+    made = repair.metadata.creation_timestamp
+    if pool.spec.storm.nodes <= 0 or repair.spec.origin != Origin.FAULT or not made:
+        return None
+    opened = parse_time(made)
+    return opened + SETTLES if timedelta() <= now - opened < SETTLES else None
 
 
 def refusal(storms: Iterable[StormStatus]) -> str:

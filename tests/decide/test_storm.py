@@ -9,6 +9,7 @@ import msgspec
 import pytest
 
 from sickbay.api import names
+from sickbay.api.node_repair import NodeRepair
 from sickbay.api.repair_pool import RepairPool, StormStatus
 from sickbay.clock import rfc3339
 from sickbay.decide import storm
@@ -101,3 +102,18 @@ def test_a_person_ends_it_by_naming_when_it_was_seen(annotation: str, ends: bool
 def test_nothing_starts_in_a_storm() -> None:
     assert "gpu.xid.79" in storm.refusal([standing(at(0))])
     assert storm.refusal([]) == ""
+
+
+@pytest.mark.parametrize(
+    ("age", "origin", "nodes", "waits"),
+    [
+        pytest.param(0, "Fault", 5, True, id="just opened"),
+        pytest.param(2, "Fault", 5, False, id="alone so far"),
+        pytest.param(-600, "Fault", 5, False, id="a clock that is behind holds nothing up"),
+        pytest.param(0, "Manual", 5, False, id="a person asks for it"),
+        pytest.param(0, "Fault", 0, False, id="no storm sense"),
+    ],
+)
+def test_a_new_repair_waits_a_moment_to_see_whether_it_is_alone(age, origin, nodes, waits) -> None:
+    made = msgspec.convert({"metadata": {"creationTimestamp": rfc3339(at(0))}, "spec": {"origin": origin}}, NodeRepair)
+    assert storm.settled(pool(nodes=nodes), made, at(age)) == (at(2) if waits else None)
