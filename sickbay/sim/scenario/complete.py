@@ -55,7 +55,10 @@ _STATUS: dict[str, Obj] = {
 
 
 def complete(obj: Obj) -> Obj:
-    """The object with what it leaves out; itself where its kind says nothing of that."""
+    """The object with what it leaves out. A node of a real cluster always has labels and annotations."""
+    if not obj:
+        return obj
+    obj = {**obj, "metadata": {"labels": {}, "annotations": {}, **obj["metadata"]}}
     kind = obj.get("kind", "")
     if kind not in _STATUS or not str(obj.get("apiVersion", "")).startswith("sickbay.dev/"):
         return obj

@@ -101,10 +101,10 @@ class View:
 
     def node_at(self, name: str, at: timedelta) -> Obj:
         self.reads |= {f"{NODES}/{name}", "now"}
-        return self._world.history.node_at(name, at.total_seconds()) or {}
+        return complete(self._world.history.node_at(name, at.total_seconds()) or {})
 
     def nodes(self) -> list[Obj]:
-        return self._all(NODES)
+        return list(map(complete, self._all(NODES)))
 
     def _all(self, resource: str) -> list[Obj]:
         self.reads.add(resource)
@@ -141,7 +141,7 @@ class View:
 
     def pods(self, namespace: str, selector: str) -> list[Obj]:
         self.reads.add(PODS)
-        return self._world.store.list(PODS, namespace, labels=selector)
+        return list(map(complete, self._world.store.list(PODS, namespace, labels=selector)))
 
     # --- what happened
 

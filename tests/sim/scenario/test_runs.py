@@ -298,6 +298,8 @@ timeline:
         pytest.param("10s", "size(pool('train').status.storms) == 0", id="pool without a storm"),
         pytest.param("10s", "recovery('default', 'j').status.attempts.all(a, a.n > 1)", id="recovery without attempts"),
         pytest.param("10s", "!has(repair('train-1').status)", id="an absent object stays absent"),
+        pytest.param("10s", "!('x' in node('train-1').metadata.annotations)", id="node without annotations"),
+        pytest.param("10s", "nodes().all(n, !('x' in n.metadata.annotations))", id="nodes without annotations"),
     ],
 )
 def test_what_an_object_leaves_out_reads_as_the_api_says(moment, expression):
