@@ -88,8 +88,10 @@ class Permits:
             if shared:
                 await self._owners.require(live)
         self._check()
-        permit = Permit(record, live, self._clock.monotonic() + GOOD_FOR)
-        self._given[repair.metadata.uid] = permit
+        now_is = self._clock.monotonic()
+        # Those that are over go with this one: each holds a whole record, and nobody else would ever drop the last.
+        self._given = {uid: each for uid, each in self._given.items() if now_is < each.until}
+        permit = self._given[repair.metadata.uid] = Permit(record, live, now_is + GOOD_FOR)
         return permit
 
     async def ask_to_restore(self, known: NodeRepair) -> tuple[NodeRepair, Node]:
