@@ -202,7 +202,6 @@ def _trim(world: World) -> None:
     for record in (journal.writes, journal.actions, journal.calls, journal.messages):
         record.clear()
     world.history.forget(world.loop.time())
-    world.kubelet.logs.clear()
 
 
 def _count(world: World) -> Count:
