@@ -1,6 +1,7 @@
 """Whether a world has come to rest: every repair over, or with somebody who knows until when.
 
-A wait for room is rest only while something that people have to end takes that room.
+A wait for room is rest only while something that people have to end takes that room, a wait for a job only while pods
+run on the node: a job whose policy only observes runs on there, and the ceiling of an urgency is a day away.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from sickbay.api.node_repair import NodeRepair
 from sickbay.api.words import ENDED, Outcome, Phase
 from sickbay.apiserver.errors import Obj
 from sickbay.clock import parse_time
-from sickbay.sim.hand import NODES, POOLS, REPAIRS, TASKS, condition_of
+from sickbay.sim.hand import NODES, PODS, POOLS, REPAIRS, TASKS, condition_of
 from sickbay.sim.world import World
 
 LATE = 180.0
@@ -59,9 +60,16 @@ def _rests(world: World, repair: NodeRepair, repairs: list[NodeRepair]) -> bool:
         return left or not repair.metadata.finalizers
     if repair.status.phase in (*WITH_PEOPLE, Phase.WOULD_ACT):
         return True
+    if repair.status.phase == Phase.WAITING_JOB:
+        return _runs_on(world, repair.spec.node.name)
     if repair.status.phase in (Phase.WAITING_SLOT, Phase.PENDING):
         return _room_is_taken(world, repairs)
     return False
+
+
+def _runs_on(world: World, node: str) -> bool:
+    pods = world.store.list(PODS, fields=f"spec.nodeName={node}")
+    return any((pod.get("status") or {}).get("phase") == "Running" for pod in pods)
 
 
 def _room_is_taken(world: World, repairs: list[NodeRepair]) -> bool:
