@@ -301,6 +301,7 @@ class RepairPoolStatus(ConditionedStatus):
         default_factory=BreakerStatus
     )
     storms: Annotated[Nullable[list[StormStatus]], says("Storms that have not ended", maxItems=32)] = []
+    notified: Annotated[Nullable[dict[str, Line]], says("What people were told, and when", maxProperties=64)] = {}
 
 
 class RepairPool(Object):

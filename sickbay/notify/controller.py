@@ -20,6 +20,7 @@ from sickbay.api.infra_event import InfraEvent
 from sickbay.api.job_recovery import JobRecovery
 from sickbay.api.kinds import Kind
 from sickbay.api.node_repair import NodeRepair
+from sickbay.api.repair_pool import RepairPool
 from sickbay.clock import Clock, Randomness, rfc3339
 from sickbay.kube import errors
 from sickbay.kube.client import Client
@@ -29,6 +30,7 @@ from sickbay.kube.lease import Elector
 from sickbay.kube.workqueue import WorkQueue
 from sickbay.notify.channels import Channel, NotDelivered
 from sickbay.notify.messages import Due, Message, digest, of_infra_event, of_recovery, of_repair
+from sickbay.notify.pools import of_pool
 
 log = structlog.get_logger(__name__)
 
@@ -64,6 +66,7 @@ class NotifyController:
         self._repairs: Informer[NodeRepair] = Informer(client, kinds.NODE_REPAIR, clock, randomness)
         self._events: Informer[InfraEvent] = Informer(client, kinds.INFRA_EVENT, clock, randomness)
         self._jobs: Informer[JobRecovery] = Informer(client, kinds.JOB_RECOVERY, clock, randomness)
+        self._pools: Informer[RepairPool] = Informer(client, kinds.REPAIR_POOL, clock, randomness)
         self._queue: WorkQueue[Key] = WorkQueue(clock, randomness, name="notify", metrics=client.metrics)
         self._elector = Elector(
             client, clock, randomness, name="sickbay-notify",
@@ -79,6 +82,7 @@ class NotifyController:
         self._repairs.on_change(lambda old, new: self._changed("repair", new or old))
         self._events.on_change(lambda old, new: self._changed("event", new or old))
         self._jobs.on_change(lambda old, new: self._changed("job", new or old))
+        self._pools.on_change(self._pool_changed)
 
     async def run(self) -> None:
         """Keep the caches current, and tell people whenever the lease is ours."""
@@ -86,6 +90,7 @@ class NotifyController:
             group.create_task(self._repairs.run())
             group.create_task(self._events.run())
             group.create_task(self._jobs.run())
+            group.create_task(self._pools.run())
             group.create_task(self._elector.run(self._lead))
 
     def awaited(self) -> list[str]:
@@ -116,11 +121,18 @@ class NotifyController:
             self._queue.add(("event", event.metadata.name))
         for record in self._jobs.all():
             self._queue.add(("job", f"{record.namespace}/{record.name}"))
+        for pool in self._pools.all():
+            self._queue.add(("pool", pool.metadata.name))
 
-    def _changed(self, what: str, obj: NodeRepair | InfraEvent | JobRecovery | None) -> None:
+    def _changed(self, what: str, obj: NodeRepair | InfraEvent | JobRecovery | RepairPool | None) -> None:
         if obj is not None:
             space = obj.metadata.namespace
             self._queue.add_after((what, f"{space}/{obj.metadata.name}" if space else obj.metadata.name), SETTLE)
+
+    def _pool_changed(self, old: RepairPool | None, new: RepairPool | None) -> None:
+        """Slots come and go all the time; only what people may have to be told is looked at."""
+        if new is not None and (old is None or _stops(old) != _stops(new)):
+            self._changed("pool", new)
 
     async def _reconcile(self, key: Key) -> float | None:
         what, name = key
@@ -129,6 +141,8 @@ class NotifyController:
                 return await self._tell(self._repairs, kinds.NODE_REPAIR, name, of_repair)
             if what == "job":
                 return await self._tell(self._jobs, kinds.JOB_RECOVERY, name, of_recovery)
+            if what == "pool":
+                return await self._tell(self._pools, kinds.REPAIR_POOL, name, of_pool)
             return await self._tell(self._events, kinds.INFRA_EVENT, name, of_infra_event)
         except errors.Conflict:
             return 0.5
@@ -189,3 +203,8 @@ class NotifyController:
             following = midnight + every * ((now - midnight) // every + 1)
             await self._clock.sleep((following - now).total_seconds())
             await self._deliver(digest(self._repairs.all(), following - every, following))
+
+
+def _stops(pool: RepairPool) -> tuple[str | None, list[str | None]]:
+    """What keeps the pool's repairs from starting."""
+    return pool.status.breaker.opened_at, [storm.since for storm in pool.status.storms]

@@ -87,12 +87,12 @@ def _message(repair: NodeRepair, key: str, category: MessageCategory, title: str
     return msgspec.structs.replace(made, **more)
 
 
-def _recent(moment: str | None, now: datetime) -> bool:
+def recent(moment: str | None, now: datetime) -> bool:
     return moment is not None and now - parse_time(moment) <= STALE
 
 
 def _opened(repair: NodeRepair, now: datetime, due: Due) -> None:
-    if not _recent(repair.metadata.creation_timestamp, now):
+    if not recent(repair.metadata.creation_timestamp, now):
         return
     faults = ", ".join(f.type + (f" on {', '.join(f.devices)}" if f.devices else "") for f in repair.spec.faults)
     evidence = "; ".join(e for f in repair.spec.faults[:1] for e in f.evidence[:2])
@@ -110,7 +110,7 @@ def _opened(repair: NodeRepair, now: datetime, due: Due) -> None:
 
 def _quarantined(repair: NodeRepair, now: datetime, due: Due) -> None:
     step = repair.status.step("Quarantine")
-    if step.state == "Done" and _recent(step.finished, now):
+    if step.state == "Done" and recent(step.finished, now):
         text = step.report.message or "the node is out of service"
         more = {"at": step.finished or ""}
         due.messages.append(
@@ -130,7 +130,7 @@ def _asking(repair: NodeRepair, now: datetime, due: Due) -> None:
     yes = (form.approved or ["approved"])[0]
     command = f"kubectl label node {repair.spec.node.name} {form.key_of(current.step)}={yes} --overwrite"
     moments = [timedelta(0), *sorted(parse_duration(text) for text in (gate.reminders if gate is not None else []))]
-    for number, moment in _latest(since, moments, now, due):
+    for number, moment in latest(since, moments, now, due):
         title = f"{current.step} waits for approval" + (f" (reminder {number})" if number else "")
         key = f"ask/{current.step}/{current.attempt}/{number}"
         more = {"warning": True, "command": command, "at": rfc3339(moment)}
@@ -149,16 +149,20 @@ def _needing(repair: NodeRepair, now: datetime, due: Due) -> None:
     withdrawn = status.needs == Needs.POOL_WITHDRAWN
     outcome = f"{Outcome.CANCELLED_BY_PERSON} --reason WHY" if withdrawn else Outcome.REPAIRED
     command = f"sickbay approve {node} {current.step}" if approve else f"sickbay resolve {node} --outcome {outcome}"
-    moments = [timedelta(0), *NEEDS_REMINDERS]
-    moments += [NEEDS_REMINDERS[-1] + NEEDS_EVERY * (i + 1) for i in range(MAX_REMINDERS)]
-    for number, moment in _latest(since, moments, now, due):
+    for number, moment in latest(since, calls(), now, due):
         title = f"needs people: {status.needs}" + (f" (reminder {number})" if number else "")
         key = f"needs/{status.needs}/{current.attempt}/{number}"
         more = {"warning": True, "command": command, "at": rfc3339(moment)}
         due.messages.append(_message(repair, key, MessageCategory.REPAIR_PROGRESS, title, status.message, **more))
 
 
-def _latest(since: datetime, moments: list[timedelta], now: datetime, due: Due) -> list[tuple[int, datetime]]:
+def calls() -> list[timedelta]:
+    """When people are called after something began to need them: at once, and again until it is over."""
+    repeated = [NEEDS_REMINDERS[-1] + NEEDS_EVERY * (i + 1) for i in range(MAX_REMINDERS)]
+    return [timedelta(0), *NEEDS_REMINDERS, *repeated]
+
+
+def latest(since: datetime, moments: list[timedelta], now: datetime, due: Due) -> list[tuple[int, datetime]]:
     """The first telling and the latest reminder that is due; those in between were missed and would only be noise."""
     past = [(number, since + after) for number, after in enumerate(moments) if since + after <= now]
     if len(past) < len(moments):
@@ -168,7 +172,7 @@ def _latest(since: datetime, moments: list[timedelta], now: datetime, due: Due) 
 
 def _ended(repair: NodeRepair, now: datetime, due: Due) -> None:
     status = repair.status
-    if not repair.ended or not _recent(status.ended_at, now):
+    if not repair.ended or not recent(status.ended_at, now):
         return
     more = {"warning": status.phase == Phase.FAILED, "at": status.ended_at or ""}
     title = f"repair ended: {status.outcome}"
@@ -178,7 +182,7 @@ def _ended(repair: NodeRepair, now: datetime, due: Due) -> None:
 def _restored(repair: NodeRepair, now: datetime, due: Due) -> None:
     """Known automation has taken our mark away: two systems work on one node."""
     known = repair.status.restored
-    if known is None or not _recent(known.at, now):
+    if known is None or not recent(known.at, now):
         return
     text = (
         f"{known.by} took Sickbay's mark off the node while it is under repair. It is put back, this once; the next "
@@ -192,7 +196,7 @@ def _restored(repair: NodeRepair, now: datetime, due: Due) -> None:
 def _hold_ends(repair: NodeRepair, now: datetime, due: Due) -> None:
     """What a person decided is over in an hour."""
     said = repair.status.condition(names.CANCEL_HOLD_ENDS)
-    if said is None or said.status != "True" or not _recent(said.last_transition_time, now):
+    if said is None or said.status != "True" or not recent(said.last_transition_time, now):
         return
     command = f"sickbay hold keep-{repair.spec.node.name} --node {repair.spec.node.name} --reason WHY"
     more = {"warning": True, "at": said.last_transition_time or "", "command": command}
@@ -204,7 +208,7 @@ def of_infra_event(event: InfraEvent, now: datetime) -> Due:
     """An announcement of a provider, told once for each phase it is in."""
     due, spec, status = Due(), event.spec, event.status
     _not_understood(event, now, due)
-    if not _recent(status.since, now):
+    if not recent(status.since, now):
         return due
     text = f"{spec.type} ({status.upstream_phase or status.phase})"
     if spec.not_before:
@@ -230,7 +234,7 @@ def _not_understood(event: InfraEvent, now: datetime, due: Due) -> None:
     for condition in event.status.conditions:
         if condition.type != "Understood" or condition.status != "False":
             continue
-        if _recent(condition.last_transition_time, now):
+        if recent(condition.last_transition_time, now):
             due.messages.append(
                 Message(
                     key=f"word/{event.status.upstream_phase}"[:256],
@@ -249,7 +253,7 @@ def of_recovery(record: JobRecovery, now: datetime) -> Due:
     """A job that does not run and waits for its owner: stopped for its own fault, or held for want of a way on."""
     due, status, job = Due(), record.status, record.spec.job
     stopped = status.phase == RecoveryPhase.STOPPED
-    if not (stopped or status.phase == RecoveryPhase.HELD) or not _recent(status.since, now):
+    if not (stopped or status.phase == RecoveryPhase.HELD) or not recent(status.since, now):
         return due
     name = f"{record.namespace}/{job.name}"
     due.messages.append(

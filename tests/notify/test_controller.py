@@ -9,7 +9,7 @@ from typing import Any, cast
 import pytest
 
 from sickbay.sim.fleet import PoolSpec
-from sickbay.sim.hand import REPAIRS
+from sickbay.sim.hand import POOLS, REPAIRS
 from sickbay.sim.loop import VirtualLoop
 from sickbay.sim.world import World
 
@@ -103,3 +103,23 @@ async def test_reminders_come_at_their_times_until_the_answer(world: World) -> N
         "train-0: Quarantine waits for approval (reminder 1)",
         "train-0: Quarantine waits for approval (reminder 2)",
     ]
+
+
+async def test_a_storm_is_told_once_and_people_are_reminded_while_it_lasts(world: World) -> None:
+    world.start_components(("notify",))
+    await world.clock.sleep(30)
+    admin = world.person("admin")
+    spec = {"nodeSelector": {"matchLabels": {"pool": "train"}}, "mode": "Act", "rule": "automatic"}
+    made = {"apiVersion": "sickbay.dev/v1alpha1", "kind": "RepairPool", "metadata": {"name": "train"}, "spec": spec}
+    admin.create(POOLS, made)
+    storm = {"cause": "gpu.xid.79", "since": "2027-03-01T08:00:30Z", "nodes": 7}
+    admin.merge(POOLS, "train", {"status": {"storms": [storm]}}, subresource="status")
+    await world.clock.sleep(60)
+    assert told(world) == ["pool train: many nodes fail at once"]
+    for process in world.processes_of("notify", ()):
+        process.crash()
+    await world.clock.sleep(5 * 3600)
+    assert told(world) == ["pool train: many nodes fail at once", "pool train: many nodes fail at once (reminder 1)"]
+    admin.merge(POOLS, "train", {"status": {"storms": []}}, subresource="status")
+    await world.clock.sleep(24 * 3600)
+    assert sum("fail at once" in text for text in told(world)) == 2
