@@ -131,7 +131,7 @@ class PlanStep(Part):
     on_timeout: Annotated[str | None, says("Drain: when the deadline passes", enum=DrainTimeout)] = None
     options: Annotated[DrainOptions | None, says("Drain: how pods leave the node")] = None
     action: Annotated[str | None, says("Repair: the act of the current rung", enum=Action)] = None
-    args: Annotated[Nullable[dict[str, Line]], says("Repair: what the act needs to know", maxProperties=16)] = {}
+    args: Annotated[Nullable[dict[str, Line]], says("What the step needs to know", maxProperties=16)] = {}
     ladder: Annotated[Nullable[list[Rung]], says("Repair: all rungs, in order", maxItems=8)] = []
     allow_undrained: Annotated[bool, says("Repair: does not wait for the node to be empty")] = False
     gate_irreversible: Annotated[
@@ -259,7 +259,7 @@ class Current(Part):
     stage: Annotated[str, says("Its hooks run: before or after it; empty = the step itself", enum=[*Stage, ""])] = ""
     attempt: Annotated[Count, says("Number of the attempt, counted through the whole repair")] = 0
     action: Annotated[str, says("Repair: the act of this attempt", enum=[*Action, ""])] = ""
-    args: Annotated[Nullable[dict[str, Line]], says("Repair: what the act needs to know", maxProperties=16)] = {}
+    args: Annotated[Nullable[dict[str, Line]], says("What the step needs to know", maxProperties=16)] = {}
     since: Annotated[Time | None, says("Since when")] = None
     deadline: Annotated[Time | None, says("Until when")] = None
     waits_for: Annotated[str, says("What it waits for; empty = nothing, it runs", enum=[*WaitsFor, ""])] = ""

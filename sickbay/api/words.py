@@ -144,6 +144,8 @@ class Action(StrEnum):
     NONE = "None"
 
 
+BEFORE = "before"
+"""Argument of a running Drain: when the provider takes the machine (RFC 3339). No pod gets a longer grace."""
 DIAGNOSE = "Diagnose"
 """What a NodeTask may ask for beside the remedies: active diagnostics. It is no remedy."""
 

@@ -6,7 +6,7 @@ from datetime import timedelta
 
 from sickbay.api.actions import ACTIONS
 from sickbay.api.duration import parse_duration
-from sickbay.api.words import Phase, Stage, Step, StepState, WaitsFor
+from sickbay.api.words import BEFORE, Phase, Stage, Step, StepState, WaitsFor
 from sickbay.clock import rfc3339
 from sickbay.decide import stages
 from sickbay.decide.plan import validation_times
@@ -23,6 +23,8 @@ def start(work: Work) -> None:
     current.since = rfc3339(work.now)
     if current.step == Step.VALIDATE:
         current.args = _validation(work)
+    if current.step == Step.DRAIN and work.view.provider_date is not None:
+        current.args = {BEFORE: rfc3339(work.view.provider_date)}
     if not stages.begins(work, Stage.BEFORE):
         run(work)
 

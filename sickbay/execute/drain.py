@@ -15,7 +15,7 @@ from sickbay.api import kinds, names
 from sickbay.api.core import Node, Pod, PodDisruptionBudget
 from sickbay.api.node_repair import BlockingPod
 from sickbay.api.repair_rule import DrainOptions
-from sickbay.api.words import PodState, PodWhy, ReportState, WaitsFor
+from sickbay.api.words import BEFORE, PodState, PodWhy, ReportState, WaitsFor
 from sickbay.clock import Clock, parse_time, rfc3339
 from sickbay.execute import lifecycle
 from sickbay.execute.blocked import Blocked
@@ -169,12 +169,14 @@ def _left_to_the_fence(judged: Judged, node: Node) -> Judged:
 
 def _terms(look: Look, node: Node) -> Terms:
     started = look.repair.status.step(look.current.step).started
+    before = look.current.args.get(BEFORE)
     return Terms(
         options=look.step.options or DrainOptions(),
         started=parse_time(started) if started else look.now,
         now=look.now,
         unreachable=unreachable(look.node),
         fenced=any(taint.key == names.OUT_OF_SERVICE for taint in node.taints),
+        before=parse_time(before) if before else None,
     )
 
 

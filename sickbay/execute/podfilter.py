@@ -26,6 +26,7 @@ DEFAULT_GRACE = 30
 """Seconds; Kubernetes' default for terminationGracePeriodSeconds."""
 UNREACHABLE_GRACE = 1
 """Seconds of grace on a node whose kubelet cannot answer (Cluster API does the same): nobody would use more."""
+SHORTEST = timedelta(seconds=1)
 CORDON = Taint(key="node.kubernetes.io/unschedulable", effect="NoSchedule")
 
 
@@ -59,6 +60,8 @@ class Drain:
     unreachable: bool
     fenced: bool = False
     """The node is out of service: Kubernetes ends its pods without the kubelet."""
+    before: datetime | None = None
+    """When the provider takes the machine: no grace is longer than the time left."""
 
 
 def unreachable(node: Node) -> bool:
@@ -129,7 +132,11 @@ def _grace(pod: Pod, drain: Drain) -> int:
     asked = pod.spec.termination_grace_period_seconds
     wanted = timedelta(seconds=DEFAULT_GRACE if asked is None else asked)
     low, high = parse_duration(drain.options.grace.min), parse_duration(drain.options.grace.max)
-    return int(min(max(wanted, low), max(low, high)).total_seconds())
+    grace = min(max(wanted, low), max(low, high))
+    if drain.before is not None:
+        # Never 0: that would take the pod out of the API while it may still run.
+        grace = max(SHORTEST, min(grace, drain.before - drain.now))
+    return int(grace.total_seconds())
 
 
 def _priority(pod: Pod, options: DrainOptions) -> int:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import pytest
 
 from sickbay.api.node_repair import Report
+from sickbay.clock import rfc3339
+from tests.decide import made
 from tests.decide.made import catalogue, fault_type, hours, minutes, procedure, rule
 from tests.decide.story import Story
 
@@ -121,6 +123,18 @@ def test_a_blocked_drain_ends_when_the_fault_is_gone_and_never_leads_to_a_repair
     story.at("Validate")
     story.report("Failed", "the device plug-in is not back")
     assert story.acts() == [], "nothing may be repaired on a node that was never drained"
+
+
+@pytest.mark.case("P042")
+def test_a_drain_knows_when_the_provider_takes_the_machine():
+    story = Story("test.reboot", opened=False)
+    story.provider_date = made.at(30)
+    story.repair = story._opened()
+    story.look()
+    story.run("Quarantine").at("Drain", "Running")
+    assert story.repair.status.current.args == {"before": rfc3339(made.at(30))}
+    story.run("Drain")
+    assert "before" not in story.repair.status.current.args
 
 
 SKIP = {"by": "People", "timeout": "1h", "onTimeout": "Skip"}

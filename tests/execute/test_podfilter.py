@@ -121,6 +121,19 @@ def test_the_grace_a_pod_gets(asked: int | None, bounds: dict[str, str], dead: b
     assert judge(pod(spec=spec), drain(dead=dead, grace=bounds)).grace == seconds
 
 
+@pytest.mark.parametrize(
+    ("left", "bounds", "seconds"),
+    [(30, {}, 30), (3600, {}, 600), (1.9, {}, 1), (0, {}, 1), (-60, {}, 1), (10, {"min": "1m"}, 10)],
+)
+@pytest.mark.case("P042")
+def test_no_grace_is_longer_than_the_time_until_the_provider_takes_the_machine(
+    left: float, bounds: dict[str, str], seconds: int
+) -> None:
+    terms = drain(grace=bounds)
+    terms = replace(terms, before=terms.now + timedelta(seconds=left))
+    assert judge(pod(spec={"terminationGracePeriodSeconds": 600}), terms).grace == seconds
+
+
 def test_a_pod_that_waits_says_until_when() -> None:
     limited = judge(pod(**MINE), drain(waitFor=[{**SELECT, "timeout": "2m"}]))
     assert limited.until == START + timedelta(minutes=2)
