@@ -266,13 +266,25 @@ class Elector:
         lease, self._lease = self._lease, None
         if lease is None:
             return
-        meta = {"resourceVersion": lease.metadata.resource_version}
-        body = {"metadata": meta, "spec": {"holderIdentity": "", "leaseDurationSeconds": 1}}
         try:
             async with asyncio.timeout(RELEASE_SECONDS):
-                await self._client.patch_merge(LEASE, self._name, body, self._namespace)
+                await self._give_back(lease)
         except (errors.ApiError, TimeoutError) as error:
             log.info("lease not given back", lease=self._name, error=str(error))
+
+    async def _give_back(self, lease: Lease) -> None:
+        try:
+            await self._free(lease)
+        except errors.Conflict:
+            # A renewal of ours may have arrived although it was cut off before its answer came.
+            lease = await self._client.get(LEASE, self._name, self._namespace)
+            if lease.spec.holder_identity == self.identity:
+                await self._free(lease)
+
+    async def _free(self, lease: Lease) -> None:
+        meta = {"resourceVersion": lease.metadata.resource_version}
+        body = {"metadata": meta, "spec": {"holderIdentity": "", "leaseDurationSeconds": 1}}
+        await self._client.patch_merge(LEASE, self._name, body, self._namespace)
 
 
 async def _end(tasks: list[asyncio.Future[Any]]) -> None:

@@ -52,7 +52,11 @@ def ended(outcome, *faults, end=0.0, n=1, acted=(), uid="uid-n1", cleared=True, 
     steps = {"Repair": {"attempts": [{"n": i + 1, "action": a, "state": "Done"} for i, a in enumerate(acted)]}}
     return record(
         metadata={"name": f"n1-{n}", "uid": f"uid-{n}"},
-        spec={"node": {"name": "n1", "uid": uid, "bootID": "boot-1"}, "faults": listed},
+        spec={
+            "node": {"name": "n1", "uid": uid, "bootID": "boot-1"},
+            "pool": {"name": "train", "uid": pool().metadata.uid},
+            "faults": listed,
+        },
         status={
             "phase": phase or phases.get(outcome, "Succeeded"),
             "outcome": outcome,

@@ -224,7 +224,7 @@ async def test_no_answer_is_unreachable_and_a_write_is_never_repeated(clock: Clo
     with pytest.raises(errors.Unreachable, match="PATCH /api/v1/nodes/a"):
         await client.patch_merge(NODE, "a", {})
     assert len(script.requests) == 1
-    assert client.metrics.requests.labels("PATCH", "0")._value.get() == 1
+    assert client.metrics.requests.labels("PATCH", "0").value == 1
 
 
 async def test_a_server_that_never_answers_is_given_up(clock: Clock) -> None:
@@ -263,8 +263,8 @@ async def test_requests_are_counted_by_verb_and_code(clock: Clock) -> None:
     await client.get(NODE, "a")
     with pytest.raises(errors.NotFound):
         await client.get(NODE, "b")
-    assert client.metrics.requests.labels("GET", "200")._value.get() == 1
-    assert client.metrics.requests.labels("GET", "404")._value.get() == 1
+    assert client.metrics.requests.labels("GET", "200").value == 1
+    assert client.metrics.requests.labels("GET", "404").value == 1
 
 
 def test_metrics_land_on_the_registry_that_is_handed_in() -> None:

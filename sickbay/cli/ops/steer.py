@@ -51,10 +51,10 @@ _for = click.option(
 
 
 async def _hold(client: Client, name: str, spec: dict[str, Any]) -> str:
-    with contextlib.suppress(errors.ApiError):
+    made = await client.create(kinds.HOLD.raw, {"metadata": {"name": name}, "spec": spec})
+    with contextlib.suppress(errors.ApiError):  # made first: a hold is often wanted in a hurry
         async for what in _unknown(client, spec):
             click.echo(f"note: for now it holds nothing of it: there is no {what}", err=True)
-    made = await client.create(kinds.HOLD.raw, {"metadata": {"name": name}, "spec": spec})
     end = spec.get("until")
     until = f" until {end}" if end else f"; end it with: sickbay release {name}"
     return f"hold {made['metadata']['name']} ({spec['level']}) is in force{until}"
