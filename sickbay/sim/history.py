@@ -11,7 +11,7 @@ from typing import Any
 
 from sickbay.apiserver.errors import Obj
 from sickbay.apiserver.writes import Write
-from sickbay.sim.hand import EVENTS, NODES, REPAIRS, TASKS
+from sickbay.sim.hand import EVENTS, NODES, PODS, REPAIRS, TASKS
 from sickbay.sim.journal import Journal, Written
 
 CONTROLLER = "system:serviceaccount:sickbay-system:sickbay-controller"
@@ -71,12 +71,16 @@ class History:
         self._nodes: dict[str, tuple[list[float], list[Obj | None]]] = {}
         self.created: dict[str, float] = {}
         """When each Event, NodeRepair and NodeTask was made, by its UID."""
+        self.taken: dict[tuple[str, str], Obj] = {}
+        """Metadata of the pods on nodes that somebody evicted or deleted, by namespace and name."""
 
     def note(self, write: Write) -> None:
         if write.user in OURS:
             self._note_ours(write)
         if write.old is write.new:
             return
+        if write.resource == PODS and _told_to_go(write):
+            self.taken[write.namespace, write.name] = {"metadata": (write.old or {})["metadata"]}
         if write.resource == NODES:
             times, versions = self._nodes.setdefault(write.name, ([], []))
             times.append(self._journal.now())
@@ -116,3 +120,10 @@ class History:
         times, versions = self._nodes.get(name, ([], []))
         index = bisect_right(times, at + 1e-9) - 1
         return versions[index] if index >= 0 else None
+
+
+def _told_to_go(write: Write) -> bool:
+    old, new = write.old, write.new
+    if old is None or not (old.get("spec") or {}).get("nodeName") or "deletionTimestamp" in old["metadata"]:
+        return False
+    return new is None or "deletionTimestamp" in new["metadata"]

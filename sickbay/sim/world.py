@@ -23,6 +23,7 @@ from typing import Any
 from sickbay.api.names import AGENT_LEASES
 from sickbay.apiserver.app import ApiServer
 from sickbay.apiserver.errors import Obj
+from sickbay.apiserver.selectors import label_predicate, parse_labels
 from sickbay.apiserver.store import Store
 from sickbay.apiserver.transport import DirectTransport
 from sickbay.apiserver.writes import Caller
@@ -209,6 +210,12 @@ class World:
         else:
             pods = self.store.list(PODS, namespace, labels=selector)
         return [pod for pod in pods if (pod.get("status") or {}).get("phase") == "Running"]
+
+    def was_taken(self, namespace: str, name: str, selector: str) -> bool:
+        """Whether a pod of that name or with these labels was evicted or deleted by somebody."""
+        fits = label_predicate(parse_labels(selector))
+        taken = ((key[1], pod) for key, pod in self.history.taken.items() if key[0] == namespace)
+        return any(known == name if name else fits(pod) for known, pod in taken)
 
     # --- doing
 

@@ -152,6 +152,15 @@ def test_a_pod_that_is_gone_is_a_failure_only_where_none_was_ever_there(at, fail
     assert [each.partition(" | ")[2] for each in told] == failed
 
 
+def test_a_pod_that_somebody_took_away_need_not_exit_any_more():
+    """A test that ends a rank two seconds after its GPU was lost must not fail because the job had moved by then."""
+    entries = "{at: 30s, do: evict, pod: default/p}, {at: 90s, do: podExit, pod: default/p}"
+    lone = (
+        "{apiVersion: v1, kind: Pod, metadata: {name: p}, spec: {nodeName: train-0, containers: [{name: c, image: x}]}}"
+    )
+    assert failures(f"objects: [{lone}]\ntimeline: [{entries}]") == []
+
+
 def test_an_entry_that_was_never_reached_fails_the_file():
     (told,) = failures("timeline: [{when: \"cordoned('train-1')\", do: reboot, node: train-0}]")
     assert told == "when cordoned('train-1'): reboot | was never reached"

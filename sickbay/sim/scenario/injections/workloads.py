@@ -42,6 +42,8 @@ def pod_exit(args: Reader) -> Act:
 
     def act(world: World) -> None:
         pods = world.pods_of(namespace, name, selector)
+        if not pods and world.was_taken(namespace, name, selector):
+            return  # whoever moved the pod was faster: its processes have ended already
         if not pods:
             raise NothingThereError(f"no running pod {namespace}/{name or selector}")
         for pod in pods:
