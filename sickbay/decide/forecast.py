@@ -228,7 +228,7 @@ class Replay:
         if course.name not in self._records:
             self._records[course.name] = self._open.setdefault(course.pool, {})[course.name] = running.record
             self._sick[course.node] = course
-            self._at(self._now, running)
+            self._at(self._settled(course, running.record), running)
             return
         for wait in running.steps:
             if isinstance(wait, _Pause):
@@ -240,6 +240,11 @@ class Replay:
                 running.since = self._now
                 self._waiting.append(running)
                 return
+
+    def _settled(self, course: Course, record: NodeRepair) -> datetime:
+        pool = self._pools.get(course.pool)
+        until = storm.settled(pool, len(self._members[course.pool]), record, self._now) if pool is not None else None
+        return until or self._now
 
     def _hold(self, repair: str, kind: str) -> None:
         """Give back the repair's slots of every other kind."""

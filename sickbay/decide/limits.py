@@ -80,7 +80,7 @@ def _start(moment: Moment, repair: NodeRepair) -> Refusal | None:
 def _new(moment: Moment, repair: NodeRepair) -> Refusal | None:
     """What keeps only new repairs from starting."""
     spec = moment.view.pool.spec
-    alone = storm.settled(moment.view.pool, repair, moment.now)
+    alone = storm.settled(moment.view.pool, moment.view.size, repair, moment.now)
     if alone is not None:
         return Refusal("whether other nodes show the same at this moment", WaitsFor.STORM, alone)
     others = [r for r in moment.repairs if slots.owner(r) != slots.owner(repair)]

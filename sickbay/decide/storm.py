@@ -18,6 +18,7 @@ from sickbay.api.node_repair import NodeRepair
 from sickbay.api.repair_pool import RepairPool, StormStatus
 from sickbay.api.words import Origin
 from sickbay.clock import parse_time, rfc3339
+from sickbay.decide import breaker
 
 ZONES = ("topology.kubernetes.io/zone", "sickbay.dev/rack")
 """Failure domains that are looked at in every pool, beside the keys that its `domains` name."""
@@ -94,14 +95,15 @@ def _kept(
     return StormStatus(cause=storm.cause, since=storm.since, nodes=count, below_since=below)
 
 
-def settled(pool: RepairPool, repair: NodeRepair, now: datetime) -> datetime | None:
+def settled(pool: RepairPool, size: int, repair: NodeRepair, now: datetime) -> datetime | None:
     """When it will be known whether a repair that has just opened is alone; None when there is nothing to wait for.
 
     Detectors of many nodes do not speak in the same instant: without this the first of them would be repaired before
-    the storm is seen.
+    the storm is seen, or the breaker opens.
     """
     made = repair.metadata.creation_timestamp
-    if pool.spec.storm.nodes <= 0 or repair.spec.origin != Origin.FAULT or not made:
+    may_be_stopped = pool.spec.storm.nodes > 0 or breaker.limit(pool, size) < size
+    if not may_be_stopped or repair.spec.origin != Origin.FAULT or not made:
         return None
     opened = parse_time(made)
     return opened + SETTLES if timedelta() <= now - opened < SETTLES else None

@@ -10,7 +10,7 @@ import pytest
 
 from sickbay.api import names
 from sickbay.api.node_repair import NodeRepair
-from sickbay.api.repair_pool import RepairPool, StormStatus
+from sickbay.api.repair_pool import Breaker, RepairPool, StormStatus
 from sickbay.clock import rfc3339
 from sickbay.decide import storm
 from sickbay.decide.storm import Onset
@@ -105,15 +105,18 @@ def test_nothing_starts_in_a_storm() -> None:
 
 
 @pytest.mark.parametrize(
-    ("age", "origin", "nodes", "waits"),
+    ("age", "origin", "limits", "waits"),
     [
-        pytest.param(0, "Fault", 5, True, id="just opened"),
-        pytest.param(2, "Fault", 5, False, id="alone so far"),
-        pytest.param(-600, "Fault", 5, False, id="a clock that is behind holds nothing up"),
-        pytest.param(0, "Manual", 5, False, id="a person asks for it"),
-        pytest.param(0, "Fault", 0, False, id="no storm sense"),
+        pytest.param(0, "Fault", {"nodes": 5}, True, id="just opened"),
+        pytest.param(2, "Fault", {"nodes": 5}, False, id="alone so far"),
+        pytest.param(-600, "Fault", {"nodes": 5}, False, id="a clock that is behind holds nothing up"),
+        pytest.param(0, "Manual", {"nodes": 5}, False, id="a person asks for it"),
+        pytest.param(0, "Fault", {"nodes": 0, "threshold": "50%"}, True, id="no storm sense, but a breaker"),
+        pytest.param(0, "Fault", {"nodes": 0, "threshold": "100%"}, False, id="nothing that could stop it"),
     ],
 )
-def test_a_new_repair_waits_a_moment_to_see_whether_it_is_alone(age, origin, nodes, waits) -> None:
+def test_a_new_repair_waits_a_moment_to_see_whether_it_is_alone(age, origin, limits, waits) -> None:
     made = msgspec.convert({"metadata": {"creationTimestamp": rfc3339(at(0))}, "spec": {"origin": origin}}, NodeRepair)
-    assert storm.settled(pool(nodes=nodes), made, at(age)) == (at(2) if waits else None)
+    its = pool(nodes=limits["nodes"])
+    its.spec.breaker = Breaker(threshold=limits.get("threshold", "100%"), max_nodes=1000)
+    assert storm.settled(its, 20, made, at(age)) == (at(2) if waits else None)
