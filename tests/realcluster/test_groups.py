@@ -20,6 +20,7 @@ async def rack(world: World, count: int) -> list[str]:
     names = await world.nodes(count)
     for name in names:
         await world.admin.patch_merge(kinds.NODE.raw, name, {"metadata": {"labels": {RACK: world.name}}})
+    await eventually(lambda: all(RACK in world.marks(name)["labels"] for name in names), 30)
     return names
 
 
