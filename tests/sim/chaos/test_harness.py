@@ -14,7 +14,7 @@ from sickbay.sim.chaos.run import run
 from sickbay.sim.scenario.injections import INJECTIONS
 from sickbay.sim.scenario.spec import read
 
-ODD_ONES = {"diagnostics", "evict", "progress", "podStall", "start", "stop", "cloudEvent"}
+ODD_ONES = {"diagnostics", "evict", "progress", "podStall", "podLog", "start", "stop", "cloudEvent"}
 """Injections that no drawn world needs: what they do comes about by others."""
 
 
