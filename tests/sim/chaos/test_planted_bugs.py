@@ -17,8 +17,8 @@ from tests.sim.chaos.planted import BUGS
 SEEDS = {
     "a plan that is through closes with its fault still there": 296,
     "the binding of a question is not looked at": 40,
-    "denied is taken for approved": 5,
-    "a cap counts what stands, not what is promised": 29,
+    "denied is taken for approved": 121,
+    "a cap counts what stands, not what is promised": 58,
     "any reset closes the breaker": 7,
     "a job is let go before it is fenced off": 497,
     "nobody claims before acting": 8,
