@@ -9,6 +9,7 @@ from benchmarks import soak
 GROWTH = 0.02
 """Of all blocks of memory: caches that fill once, and the odd object that is there at one count only."""
 
+NODES = 6
 SPARE = 3
 """Tasks of a moment: an alarm of a queue, a request on its way."""
 
@@ -16,13 +17,14 @@ SPARE = 3
 @pytest.mark.slow
 @pytest.mark.case("P221")
 def test_memory_tasks_and_objects_stay_as_they_were() -> None:
-    found = soak.run(hours=1.0, nodes=6, first=0.5)
+    found = soak.run(hours=1.0, nodes=NODES, first=0.5)
     assert found.problems == []
     assert found.ended >= 10
     first, last = found.first, found.last
     assert last.tasks <= first.tasks + SPARE
     assert last.strays == 0
-    assert last.types["Permit"] <= SPARE  # one that is over holds a whole record
+    # One that is over holds a whole record. The last ones were given at one moment: at most one for each node.
+    assert last.types["Permit"] <= NODES
     assert set(last.repairs) <= {"Succeeded", "Cancelled", "Failed"}  # ended less than an hour ago
     assert len(list(last.repairs.elements())) <= found.ended / 2
     passing = ("pods", "events", "noderepairs.sickbay.dev", "nodetasks.sickbay.dev")
