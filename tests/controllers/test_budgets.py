@@ -54,15 +54,19 @@ async def test_pods_without_a_controller_count_for_a_number_only(cluster):
 
 
 async def test_an_eviction_takes_from_the_budget_until_the_pod_is_replaced(cluster):
-    await cluster.nodes(1)
+    (node,) = await cluster.nodes(1)
     await replicas(cluster, 3)
     await budget(cluster, minAvailable=2)
     await cluster.until(lambda: counts(cluster), [3, 3, 2, 1])
+    # Cordoned, so that no replacement runs before the second is asked for.
+    await cluster.patch_node(node, {"spec": {"unschedulable": True}})
+    await cluster.until(lambda: cluster.taints(node), {("unschedulable", "NoSchedule")})
     first, second, _ = sorted(await cluster.running())
     assert (await cluster.evict(first)).code == 201
     refused = await cluster.evict(second)
     assert refused.code == 429
     assert "disruption budget" in refused.message
+    await cluster.patch_node(node, {"spec": {"unschedulable": False}})
 
     async def replaced():
         return len([name for name in await cluster.running() if name != first]) == 3
