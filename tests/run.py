@@ -18,7 +18,7 @@ import sys
 import time
 import xml.etree.ElementTree as ElementTree
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import KW_ONLY, dataclass, field
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -32,6 +32,7 @@ class Tier:
     budget: float
     """Minutes it should take, on two cores with warm caches."""
     commands: list[list[str]]
+    _: KW_ONLY
     heavy: bool = False
     prepares: bool = False
     """Whether it only makes what later tiers need. They skip or fail by name where it is missing."""
@@ -63,7 +64,7 @@ def pytest(name: str, budget: float, marks: str, *, workers: int, heavy: bool = 
         "no:cacheprovider",
     ]
     command += ["-n", str(workers), "--dist", "worksteal"] if workers > 1 else ["-p", "no:xdist"]
-    return Tier(name, budget, [command], heavy, junit)
+    return Tier(name, budget, [command], heavy=heavy, junit=junit)
 
 
 CHECK = Tier(
@@ -79,7 +80,7 @@ CHECK = Tier(
 
 
 def tiers(which: str) -> list[Tier]:
-    fast = pytest("fast", 2.0, "not controlplane and not slow", workers=2)
+    fast = pytest("fast", 2.8, "not controlplane and not slow", workers=2)
     if which == "check":
         return [CHECK]
     if which == "fast":
@@ -87,7 +88,7 @@ def tiers(which: str) -> list[Tier]:
     built = [[sys.executable, f"tests/controlplane/{name}.py"] for name in ("build", "jobset")]
     build = Tier("build", 0.1, built, heavy=True, prepares=True)
     slow = pytest("slow", 15.0, "slow and not controlplane", workers=2)
-    real = pytest("controlplane", 16.0, "controlplane", workers=1, heavy=True)
+    real = pytest("controlplane", 20.0, "controlplane", workers=1, heavy=True)
     chosen = [CHECK, fast, build, real, slow]
     newer = python313()
     if newer:
