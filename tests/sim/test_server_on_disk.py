@@ -146,6 +146,8 @@ class Site(httpx2.AsyncBaseTransport):
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
+        if self._disk is not None:
+            self._disk.close()
         assert not dead, dead
 
 
