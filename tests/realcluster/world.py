@@ -14,6 +14,8 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 from typing import Any
 
+import httpx2
+
 from sickbay.api import kinds
 from sickbay.api.node_repair import NodeRepair
 from sickbay.clock import Randomness, SystemClock, rfc3339
@@ -225,9 +227,17 @@ class World(View):
 
         def booted(what: str) -> None:
             if what == "up":
-                self._tasks.append(asyncio.create_task(self.fault(node, "False")))
+                self._tasks.append(asyncio.create_task(self._cured(node)))
 
         self.machines[node].listeners.append(booted)
+
+    async def _cured(self, node: str) -> None:
+        """Like any detector it says so again while the API server is away."""
+        while True:
+            try:
+                return await self.fault(node, "False")
+            except (errors.ApiError, httpx2.HTTPError, LookupError, RuntimeError):
+                await self.clock.sleep(0.5)
 
     @asynccontextmanager
     async def agent(self, node: str) -> AsyncIterator[Client]:
