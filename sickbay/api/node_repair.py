@@ -477,6 +477,11 @@ class NodeRepair(Object):
     )
 
     @property
+    def uncleared(self) -> list[str]:
+        """Types of the faults that are not proven gone."""
+        return [fault.type for fault in self.spec.faults if fault.cleared_at is None]
+
+    @property
     def ended(self) -> bool:
         """No way on: Succeeded, Cancelled or Failed, or observed to its end."""
         if self.status.phase == Phase.WOULD_ACT:

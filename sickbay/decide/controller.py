@@ -195,11 +195,11 @@ class DecideController:
             await self._remember(node)
         active = self._sources.treatable(node)
         seen = self._sources.seen(node)
-        if not active and not known and self._sources.claiming(node) is None:
+        claiming = self._sources.claiming(node)
+        if not active and not known and claiming is None:
             return None
         pool, _ = self._sources.pools_of(node)
         rule = self._sources.rules.get(pool.spec.rule) if pool is not None and pool.spec.rule else None
-        claiming = self._sources.claiming(node)
         if claiming is not None:
             return await self._join(claiming, node, pool)
         if not active or pool is None or rule is None:

@@ -96,7 +96,7 @@ def unvalidated(work: Work) -> str:
     """What people should know of a node that they take back: nobody has found it well, and what it has behind it."""
     if work.is_state(Step.VALIDATE, StepState.DONE):
         return ""
-    sick = [fault.type for fault in work.repair.spec.faults if fault.cleared_at is None]
+    sick = work.repair.uncleared
     still = f"; not cleared: {', '.join(sick[:4])}" if sick else ""
     history = work.view.history()
     return f"; returned without a passed validation{still}" + (f"; {history}" if history else "")

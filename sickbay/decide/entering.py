@@ -125,7 +125,7 @@ def _off_limits(work: Work) -> bool:
 
 def _sick_again(work: Work) -> bool:
     """A fault has come since the node was validated, while its return waited for an approval: validate again."""
-    sick = [fault.type for fault in work.repair.spec.faults if fault.cleared_at is None]
+    sick = work.repair.uncleared
     if not sick or not holds_node(work.repair):
         return False
     withdraw(work)
@@ -286,7 +286,7 @@ def _nothing_more_to_do(work: Work) -> bool:
 
     Closed with its fault still there, the repair would be opened again at once, and the node drained without end.
     """
-    faults = [fault.type for fault in work.repair.spec.faults if fault.cleared_at is None]
+    faults = work.repair.uncleared
     judged = work.is_state(Step.VALIDATE, StepState.DONE) or work.status.outcome
     if not faults or judged or holds_node(work.repair):
         return False

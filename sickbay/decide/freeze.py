@@ -71,7 +71,4 @@ def _make_up(work: Work, frozen: Condition) -> None:
 
 
 def _set(work: Work, status: str) -> None:
-    rest = [c for c in work.status.conditions if c.type != names.FROZEN]
-    reason = "EveryAct" if status == "True" else "HoldEnded"
-    rest.append(Condition(type=names.FROZEN, status=status, reason=reason, last_transition_time=rfc3339(work.now)))
-    work.status.conditions = rest
+    work.set_condition(names.FROZEN, status, "EveryAct" if status == "True" else "HoldEnded")

@@ -18,11 +18,9 @@ from __future__ import annotations
 from datetime import timedelta
 
 from sickbay.api import names
-from sickbay.api.meta import Condition
 from sickbay.api.node_repair import NodeRepair
 from sickbay.api.repair_pool import RepairPool
 from sickbay.api.words import Needs, Outcome, Phase, Stage, Step, StepState, WaitsFor
-from sickbay.clock import rfc3339
 from sickbay.decide import gate, stages
 from sickbay.decide.endings import end, withdraw
 from sickbay.decide.hand import holds_node
@@ -139,13 +137,5 @@ def _stands(work: Work) -> bool:
 
 def _mark(work: Work, status: str, message: str) -> str:
     """Set the condition. Returns since when it stands so."""
-    found = work.status.condition(names.POOL_WITHDRAWN)
-    same = found is not None and found.status == status
-    since = (found.last_transition_time if found is not None and same else None) or rfc3339(work.now)
     reason = "NotActing" if status == "True" else "Acting"
-    rest = [c for c in work.status.conditions if c.type != names.POOL_WITHDRAWN]
-    rest.append(
-        Condition(type=names.POOL_WITHDRAWN, status=status, reason=reason, message=message, last_transition_time=since)
-    )
-    work.status.conditions = rest
-    return since
+    return work.set_condition(names.POOL_WITHDRAWN, status, reason, message)

@@ -6,8 +6,6 @@ The job loop reads it as an exclusion: a gang that is released meanwhile does no
 from __future__ import annotations
 
 from sickbay.api import names
-from sickbay.api.meta import Condition
-from sickbay.clock import rfc3339
 from sickbay.decide.work import Work
 
 LIMIT, JOB, ADMITTED = "LimitReached", "NextInterruption", "Admitted"
@@ -16,14 +14,10 @@ LIMIT, JOB, ADMITTED = "LimitReached", "NextInterruption", "Admitted"
 
 def mark(work: Work, reason: str) -> None:
     """Set the condition; `ADMITTED` takes it back."""
-    conditions, kind = work.status.conditions, names.WOULD_QUARANTINE
-    found = work.status.condition(kind)
+    found = work.status.condition(names.WOULD_QUARANTINE)
     status = "False" if reason == ADMITTED else "True"
     if found is None and reason == ADMITTED:
         return
     if found is not None and (found.status, found.reason) == (status, reason):
         return
-    since = found.last_transition_time if found is not None and found.status == status else rfc3339(work.now)
-    rest = [c for c in conditions if c.type != kind]
-    rest.append(Condition(type=kind, status=status, reason=reason, last_transition_time=since))
-    work.status.conditions = rest
+    work.set_condition(names.WOULD_QUARANTINE, status, reason)

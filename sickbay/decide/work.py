@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from sickbay.api import names
 from sickbay.api.core import Node
 from sickbay.api.fault_type import FaultType
+from sickbay.api.meta import Condition
 from sickbay.api.node_repair import Attempt, Current, NodeRepair, NodeRepairStatus, Plan, PlanStep, Report, StepStatus
 from sickbay.api.repair_pool import RepairPool
 from sickbay.api.words import Phase, Step, StepState
@@ -186,6 +187,16 @@ class Work:
         """Look again at this moment at the latest."""
         at = max(at, self.now + timedelta(seconds=1))
         self.requeue_at = at if self.requeue_at is None else min(self.requeue_at, at)
+
+    def set_condition(self, kind: str, status: str, reason: str, message: str = "") -> str:
+        """Put a condition on the record. Returns since when it stands so."""
+        found = self.status.condition(kind)
+        since = found.last_transition_time if found is not None and found.status == status else None
+        made = Condition(
+            type=kind, status=status, reason=reason, message=message, last_transition_time=since or rfc3339(self.now)
+        )
+        self.status.conditions = [*(c for c in self.status.conditions if c.type != kind), made]
+        return made.last_transition_time or ""
 
     def note(self, reason: str, message: str, warning: bool = False) -> None:
         self.notes.append(Note(reason, message, warning))

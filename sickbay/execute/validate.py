@@ -100,7 +100,7 @@ def _boot(node: Node, repair: NodeRepair) -> str:
 
 
 def _faults(repair: NodeRepair) -> str:
-    left = [fault.type for fault in repair.spec.faults if fault.cleared_at is None]
+    left = repair.uncleared
     return f"not proven gone: {', '.join(left)}" if left else ""
 
 
