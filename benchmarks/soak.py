@@ -3,9 +3,9 @@
     python benchmarks/soak.py [--hours 24] [--nodes 60]
 
 Faults are spread over the fleet and of every sort: kernel lines, conditions of other detectors, silent kubelets, dead
-services. Gangs, replicas and a DaemonSet run on it. Two hours in, and at the end, after 90 minutes of calm, the blocks
-of memory, the tasks of the event loop and the objects in the store are counted. Ended repairs are kept for an hour
-here, Events as everywhere, so that a day shows what a month would.
+services. Gangs, replicas and a DaemonSet run on it. Two hours in, every `--every` hours and at the end, each after 90
+minutes of calm, the blocks of memory, the tasks of the event loop and the objects in the store are counted. Ended
+repairs are kept for an hour here, Events as everywhere, so that a day shows what a month would.
 
 A day of 60 nodes takes some minutes of CPU; the tests run a shorter one (`tests/sim/test_soak.py`).
 """
@@ -15,6 +15,7 @@ from __future__ import annotations
 import argparse
 import asyncio
 import gc
+import itertools
 import logging
 import sys
 import time
@@ -65,7 +66,7 @@ class Count:
     store: dict[str, int]
     repairs: Counter[str]
     types: Counter[str] = field(default_factory=Counter)
-    """Objects that the garbage collector knows, by type."""
+    """Objects that the garbage collector knows, by module and type."""
     strays: int = 0
     """NodeTasks whose NodeRepair is gone."""
     by_file: dict[str, int] = field(default_factory=dict)
@@ -73,25 +74,30 @@ class Count:
 
 @dataclass
 class Soak:
-    first: Count
-    last: Count
+    counts: list[Count]
     faults: int
     ended: int
     cpu: float
     problems: list[str]
 
+    @property
+    def first(self) -> Count:
+        return self.counts[0]
 
-def run(hours: float, nodes: int, first: float, seed: int = 0, tell: Callable[[str], None] = lambda _: None) -> Soak:
-    """`first` is the hour of the first count."""
+    @property
+    def last(self) -> Count:
+        return self.counts[-1]
+
+
+def run(hours: list[float], nodes: int, seed: int = 0, tell: Callable[[str], None] = lambda _: None) -> Soak:
+    """`hours` of faults, counted from the start, after which everything is counted; the last one ends the run."""
     began = time.process_time()
-    found = run_virtual(lambda loop: _soak(loop, hours, nodes, first, seed, tell), seed)
+    found = run_virtual(lambda loop: _soak(loop, hours, nodes, seed, tell), seed)
     found.cpu = time.process_time() - began
     return found
 
 
-async def _soak(
-    loop: VirtualLoop, hours: float, nodes: int, first: float, seed: int, tell: Callable[[str], None]
-) -> Soak:
+async def _soak(loop: VirtualLoop, hours: list[float], nodes: int, seed: int, tell: Callable[[str], None]) -> Soak:
     world = World(loop, seed, Settings(governor=False, options={"decide": {"kept": timedelta(hours=1)}}))
     world.fleet.add_pool(PoolSpec("train", nodes=nodes, gpus=8, rack=8))
     _furnish(world, nodes)
@@ -101,7 +107,7 @@ async def _soak(
     keeper = loop.create_task(Housekeeper(world.store, owners=False).run())
     trouble = Trouble(world, nodes, Randomness(seed + 1))
     counts: list[Count] = []
-    for until in (first, hours):
+    for until in hours:
         while trouble.struck * FAULT_EVERY < until * HOUR:
             await world.clock.sleep(FAULT_EVERY)
             trouble.strike()
@@ -112,7 +118,7 @@ async def _soak(
         tell(_told(counts[-1]))
     keeper.cancel()
     await world.stop()
-    return Soak(counts[0], counts[-1], trouble.struck, trouble.ended, 0.0, list(world.problems))
+    return Soak(counts, trouble.struck, trouble.ended, 0.0, list(world.problems))
 
 
 def _furnish(world: World, nodes: int) -> None:
@@ -214,7 +220,7 @@ def _count(world: World) -> Count:
     phases = Counter(str((r.get("status") or {}).get("phase")) for r in world.store.list(REPAIRS))
     tasks = len(asyncio.all_tasks(world.loop))
     present = {key: number for key, number in store.items() if number}
-    types = Counter(type(each).__qualname__ for each in gc.get_objects())
+    types = Counter(f"{type(each).__module__}.{type(each).__qualname__}" for each in gc.get_objects())
     repairs = {repair["metadata"]["uid"] for repair in world.store.list(REPAIRS)}
     owners = [task["metadata"]["ownerReferences"][0]["uid"] for task in world.store.list(TASKS)]
     strays = sum(owner not in repairs for owner in owners)
@@ -238,17 +244,22 @@ def main() -> None:
     parser.add_argument("--hours", type=float, default=24.0)
     parser.add_argument("--nodes", type=int, default=60)
     parser.add_argument("--first", type=float, default=2.0, help="hour of the first count")
+    parser.add_argument("--every", type=float, default=6.0, help="hours between counts")
     parser.add_argument("--trace", action="store_true", help="say which files hold more at the end (slow)")
     given = parser.parse_args()
     structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.ERROR))
     if given.trace:
         tracemalloc.start(1)
-    soak = run(given.hours, given.nodes, given.first, tell=lambda text: print(text, flush=True))
+    marks = {given.first, given.hours, *(given.every * each for each in range(1, int(given.hours / given.every) + 1))}
+    hours = sorted(mark for mark in marks if given.first <= mark <= given.hours)
+    soak = run(hours, given.nodes, tell=lambda text: print(text, flush=True))
     print(f"{soak.faults} faults, {soak.ended} repairs ended, {soak.cpu:.0f} s of CPU")
     print(f"blocks {soak.last.blocks - soak.first.blocks:+d}, tasks {soak.last.tasks - soak.first.tasks:+d}")
-    more = soak.last.types
-    more.subtract(soak.first.types)
-    print("objects: " + ", ".join(f"{name} {number:+d}" for name, number in more.most_common(12)))
+    for before, after in itertools.pairwise(soak.counts):
+        more = Counter(after.types)
+        more.subtract(before.types)
+        grew = ", ".join(f"{name} {number:+d}" for name, number in more.most_common(14))
+        print(f"objects, hour {before.hour:.1f} to {after.hour:.1f}: {grew}")
     for name, size in grown(soak) if given.trace else ():
         print(f"  {size / 1e3:+8.1f} kB {name}")
     for problem in soak.problems:
