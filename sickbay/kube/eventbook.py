@@ -25,7 +25,7 @@ REFILL = 60.0
 transitions of a repair are worth more than that.)"""
 
 REMEMBERED = 4096
-"""Series kept; the longest silent are forgotten first. The same as client-go's cache."""
+"""Series kept at most; the longest silent are forgotten first. The same as client-go's cache."""
 
 SeriesKey = tuple[str, str, str, str, str, str, str]
 
@@ -95,7 +95,7 @@ class EventBook:
         allowed = bool(series.name) or key in self._pending or self._bucket(thing, at).take(at)
         if allowed:
             self._pending[key] = None
-        self._forget()
+        self._forget(at)
         return allowed
 
     def due(self, at: float) -> list[Series]:
@@ -114,9 +114,18 @@ class EventBook:
         self._buckets[thing] = bucket
         return bucket
 
-    def _forget(self) -> None:
-        while len(self._series) > REMEMBERED:
+    def _forget(self, at: float) -> None:
+        """What no repetition can join any more, and buckets that are full again; both by their longest silence first."""
+        while self._series and self._over(next(iter(self._series)), at):
             key, _ = self._series.popitem(last=False)
             self._pending.pop(key, None)
-        while len(self._buckets) > REMEMBERED:
+        while self._buckets and self._full(next(iter(self._buckets.values())), at):
             self._buckets.popitem(last=False)
+
+    def _over(self, key: SeriesKey, at: float) -> bool:
+        if len(self._series) > REMEMBERED:
+            return True
+        return at - self._series[key].seen > WINDOW and key not in self._pending
+
+    def _full(self, bucket: _Bucket, at: float) -> bool:
+        return len(self._buckets) > REMEMBERED or at - bucket.at >= BURST * REFILL

@@ -103,3 +103,21 @@ def test_the_longest_silent_are_forgotten_and_the_memory_stays_bounded() -> None
     assert book.pending == REMEMBERED
     assert written(book, 0)[0].regarding.name == "n500"
     assert len(book._buckets) == REMEMBERED
+
+
+def test_what_no_repetition_can_join_any_more_is_forgotten() -> None:
+    book = EventBook()
+    for n in range(50):
+        note(book, f"m{n}", about=ObjectReference(kind="Node", name=f"other-{n}", uid=f"o{n}"))
+    written(book, 0)
+    note(book, at=WINDOW)
+    assert (len(book._series), len(book._buckets)) == (51, 51)
+    note(book, at=max(WINDOW, BURST * REFILL) + 1)
+    assert (len(book._series), len(book._buckets)) == (1, 1)
+
+
+def test_what_is_not_yet_written_is_kept_however_old() -> None:
+    book = EventBook()
+    note(book, "said while the API server was away")
+    note(book, at=10 * WINDOW)
+    assert [series.message for series in written(book, 10 * WINDOW)] == ["said while the API server was away", "m"]
