@@ -7,6 +7,7 @@ delays no node, and a cordon that cannot be written keeps no Lease. What failed 
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
 from functools import partial
 
 import structlog
@@ -32,14 +33,21 @@ log = structlog.get_logger(__name__)
 Work = Callable[[], Awaitable[None]]
 
 
+@dataclass(frozen=True, slots=True)
+class _Try:
+    attempt: str
+    version: str
+    """Of the node."""
+
+
 class Release:
     def __init__(self, client: Client, observe: Callable[[Node], None], owners: Owners, backends: Backends) -> None:
         self._client = client
         self._observe = observe
         self._owners = owners
         self._backends = backends
-        self._tried: dict[str, str] = {}
-        """By the attempt's key: the version of the node on which our marks were last taken away, or tried to be."""
+        self._tried: dict[str, _Try] = {}
+        """By the repair's UID: when our marks were last taken away, or tried to be."""
 
     async def look(self, look: Look) -> Progress:
         permit = await look.permit()
@@ -61,7 +69,7 @@ class Release:
     async def _unmark(self, look: Look, node: Node, prior: Prior | None, repair: NodeRepair) -> None:
         astray = await self._astray(node, repair)
         lift = self._is_ours(look, node, repair)
-        self._tried[look.key] = node.metadata.resource_version
+        self._tried[repair.metadata.uid] = _Try(look.key, node.metadata.resource_version)
         self._observe(await patch_node(self._client, node, clear_ops(node, prior, repair, lift, astray)))
 
     def _is_ours(self, look: Look, node: Node, repair: NodeRepair) -> bool:
@@ -74,7 +82,14 @@ class Release:
             return False
         if marked_by(node, repair.metadata.uid):
             return True
-        return not look.resumed and self._tried.get(look.key, "") in ("", node.metadata.resource_version)
+        if look.resumed:
+            return False
+        tried = self._tried.get(repair.metadata.uid)
+        return tried is None or tried.attempt != look.key or tried.version == node.metadata.resource_version
+
+    def keep(self, uids: set[str]) -> None:
+        """Forget all repairs but these."""
+        self._tried = {uid: tried for uid, tried in self._tried.items() if uid in uids}
 
     async def _astray(self, node: Node, repair: NodeRepair) -> bool:
         """The mark on the node names another repair than this one, and there is none that it could be of."""

@@ -99,12 +99,13 @@ class Shift:
         self._fence = Fence(client, tools.backends, observe)
         self._drain = Drain(client, clock, tools.pace, observe, self._fence, tools.recoveries)
         self._repair = Repair(client, clock, tools.backends, tools.governor, observe)
+        self._release = Release(client, observe, self._owners, tools.backends)
         self._steps: dict[str, StepRunner] = {
             Step.QUARANTINE: Quarantine(client, observe),
             Step.DRAIN: self._drain,
             Step.REPAIR: self._repair,
             Step.VALIDATE: Validate(client, tools.backends),
-            Step.UNQUARANTINE: Release(client, observe, self._owners, tools.backends),
+            Step.UNQUARANTINE: self._release,
         }
         self._sweep = Sweep(client, clock, tools.nodes, tools.repairs, self._pools_of, self._check, self._tell)
         self.isolation = Isolation(client, clock, tools.nodes, tools.repairs, self._pools_of, self._check, self._tell)
@@ -112,7 +113,10 @@ class Shift:
         self._stops: dict[str, str] = {}
 
     async def sweep(self) -> None:
-        """Compare the nodes with the records. Raises ApiError and NotLeading."""
+        """Compare the nodes with the records, and forget records that are gone. Raises ApiError and NotLeading."""
+        known = {repair.metadata.uid for repair in self._tools.repairs.all()}
+        self._release.keep(known)
+        self._stops = {uid: why for uid, why in self._stops.items() if uid in known}
         await self._sweep.run()
 
     async def carry_on(self, repair: NodeRepair) -> float | None:

@@ -115,7 +115,7 @@ class EventBook:
         return bucket
 
     def _forget(self, at: float) -> None:
-        """What no repetition can join any more, and buckets that are full again; both by their longest silence first."""
+        """What no repetition can join any more, and buckets that are full again; the longest silent first."""
         while self._series and self._over(next(iter(self._series)), at):
             key, _ = self._series.popitem(last=False)
             self._pending.pop(key, None)

@@ -185,3 +185,16 @@ async def test_the_question_of_an_open_repair_stays() -> None:
     asks(bench)
     await sweeps(bench.shift())
     assert question(bench) == (True, True)
+
+
+async def test_of_a_record_that_is_gone_nothing_is_remembered() -> None:
+    bench = Bench()
+    bench.open("Unquarantine")
+    shift = bench.shift()
+    await shift.look()
+    await sweeps(shift, 1)
+    assert len(shift.shift._release._tried) == 1
+    bench.merge({"metadata": {"finalizers": None}}, REPAIRS, "r1")
+    bench.store.delete(REPAIRS, "r1")
+    await sweeps(shift, 1)
+    assert (shift.shift._release._tried, shift.shift._stops) == ({}, {})
