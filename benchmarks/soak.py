@@ -3,9 +3,9 @@
     python benchmarks/soak.py [--hours 24] [--nodes 60]
 
 Faults are spread over the fleet and of every sort: kernel lines, conditions of other detectors, silent kubelets, dead
-services. Gangs, replicas and a DaemonSet run on it. Two hours in, every `--every` hours and at the end, each after 90
-minutes of calm, the blocks of memory, the tasks of the event loop and the objects in the store are counted. Ended
-repairs are kept for an hour here, Events as everywhere, so that a day shows what a month would.
+services. Two gangs, one of them the job loop's, replicas and a DaemonSet run on it. Two hours in, every `--every` hours
+and at the end, each after 90 minutes of calm, the blocks of memory, the tasks of the event loop and the objects in the
+store are counted. Ended repairs are kept for an hour here, Events as everywhere: a day shows what a month would.
 
 A day of 60 nodes takes some minutes of CPU; the tests run a shorter one (`tests/sim/test_soak.py`).
 """
@@ -24,6 +24,7 @@ from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import timedelta
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -35,12 +36,24 @@ from sickbay.apiserver.housekeeping import Housekeeper
 from sickbay.clock import Randomness
 from sickbay.sim.components import Settings
 from sickbay.sim.fleet import PoolSpec
-from sickbay.sim.hand import DAEMON_SETS, DEPLOYMENTS, FAULT_TYPES, JOBS, NODES, POOLS, REPAIRS, RULES, TASKS
+from sickbay.sim.hand import (
+    DAEMON_SETS,
+    DEPLOYMENTS,
+    FAULT_TYPES,
+    JOBS,
+    NAMESPACES,
+    NODES,
+    POOLS,
+    REPAIRS,
+    RULES,
+    TASKS,
+)
 from sickbay.sim.loop import VirtualLoop, run_virtual
 from sickbay.sim.machine import BUSES
 from sickbay.sim.world import World
 
 HOUR = 3600.0
+POLICIES = "recoverypolicies.sickbay.dev"
 FAULT_EVERY = 60.0
 TRIM_EVERY = 600.0
 COMPONENTS = ("agent", "decide", "execute", "recover", "notify", "convert")
@@ -130,7 +143,11 @@ def _furnish(world: World, nodes: int) -> None:
     fault = {"class": "Node", "severity": "Error", "scope": "Node", "clearsBy": "condition"}
     fault |= {"match": [{"condition": {"type": "Wobbles", "status": "True"}}], "remedy": [{"action": "RebootNode"}]}
     admin.create(FAULT_TYPES, {"metadata": {"name": "lab.wobbles"}, "spec": fault})
-    admin.create(JOBS, _job(max(2, nodes // 4)), "default")
+    policy = {"mode": "Act", "budget": dict.fromkeys(("hardware", "transient", "unknown"), 100000)}
+    admin.create(NAMESPACES, {"metadata": {"name": "team"}})
+    admin.create(POLICIES, {"metadata": {"name": "all"}, "spec": policy}, "team")
+    for namespace in ("default", "team"):  # nobody's, and the job loop's
+        admin.create(JOBS, _job(max(2, nodes // 8)), namespace)
     admin.create(DEPLOYMENTS, _replicated("web", nodes // 2), "default")
     admin.create(DAEMON_SETS, _replicated("plugin", None), "default")
 
@@ -210,7 +227,16 @@ def _trim(world: World) -> None:
     world.history.forget(world.loop.time())
 
 
+def _empty_caches() -> None:
+    """Caches with a bound go on filling for days; that is no growth that goes on."""
+    wrapper = type(lru_cache(_empty_caches))
+    for cache in [each for each in gc.get_objects() if isinstance(each, wrapper)]:
+        if cache.cache_parameters()["maxsize"] is not None:
+            cache.cache_clear()
+
+
 def _count(world: World) -> Count:
+    _empty_caches()
     gc.collect()
     world.store.compact()
     by_file: dict[str, int] = {}

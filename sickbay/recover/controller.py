@@ -266,9 +266,9 @@ class RecoverController:
 
     async def _read_logs(self, id_: JobId) -> None:
         """Ask for the logs of failed ranks, the first ones first; a kubelet that does not answer is not waited for."""
-        for end in sorted(self._sources.unread(id_), key=lambda end: end.at)[:LOGS_AT_ONCE]:
+        for end in sorted(self._sources.ends.unread(id_), key=lambda end: end.at)[:LOGS_AT_ONCE]:
             text = await self._log_of(end.pod, id_.namespace, LOG_LINES)
-            self._sources.keep_log(end, text or "")
+            self._sources.ends.keep_log(id_, end, text or "")
             if text:
                 self._queue.add(id_)
 

@@ -72,6 +72,10 @@ class ProgressBook:
         read, by_uid = self._spans.get(id_, (None, {}))
         return read, {p.rank: by_uid[p.pod.uid] for p in pods if p.pod.uid in by_uid}
 
+    def jobs(self) -> list[JobId]:
+        """Jobs of which something is known."""
+        return list({**self._best, **self._annotations, **self._spans})
+
     def forget(self, id_: JobId) -> None:
         self._spans.pop(id_, None)
         self._best.pop(id_, None)

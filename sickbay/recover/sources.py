@@ -1,7 +1,8 @@
 """What recover reads: one informer per kind, the joins between them, and what has to be remembered of pods that went.
 
 Pods carry what ended a rank, and their controllers delete them within moments. So the ends seen are kept in memory
-until they have been judged, and from the first look on in the record (`kept`), for a restart of this process.
+(`endbook`) until they have been judged, and from the first look on in the record (`kept`), for a restart of this
+process.
 """
 
 from __future__ import annotations
@@ -28,12 +29,12 @@ from sickbay.kube.client import Client
 from sickbay.kube.informer import Informer
 from sickbay.recover.adapters import ADAPTERS
 from sickbay.recover.adapters.base import Adapter, facts
-from sickbay.recover.ends import End, end_of
+from sickbay.recover.endbook import EndBook
+from sickbay.recover.ends import End
 from sickbay.recover.evidence import Onset
 from sickbay.recover.fence import lingering
 from sickbay.recover.job import Job, JobId, number
 from sickbay.recover.late import is_open
-from sickbay.recover.logs import Reading, read
 from sickbay.recover.progress import ProgressBook
 from sickbay.recover.signs import Signs, moment
 from sickbay.recover.view import RankPod, View
@@ -44,6 +45,12 @@ PROBE = 60.0
 """Seconds between looks whether a kind of job has come to be served."""
 OTHERS_WITHIN = timedelta(days=7)
 ONSETS_WITHIN = timedelta(minutes=5)
+TIDY_EVERY = 60.0
+"""Seconds between looks for what nobody will judge."""
+LAG = timedelta(minutes=1)
+"""A job and its policy come by other watches than its pods: until then an end may still turn out to be ours."""
+KEEP_ENDS = timedelta(days=1)
+"""Ends of our jobs that this process has not judged: a replica that stands by never does."""
 
 
 class Served:
@@ -103,10 +110,7 @@ class Sources:
             self.jobs[name] = informer(adapter.kind)
             self._served.append(Served(client, self.jobs[name], clock))
         self.progress = ProgressBook(clock)
-        self._ends: dict[JobId, dict[str, End]] = {}
-        self._judged: dict[str, None] = {}
-        """UIDs of pods whose ends are judged and that are still there."""
-        self._logs: dict[str, str] = {}
+        self.ends = EndBook(clock)
         self._signs = Signs()
         self._subscribe()
 
@@ -117,7 +121,7 @@ class Sources:
         return [self.nodes, self.policies, self.types, self.pods, self.repairs, self.recoveries]
 
     def tasks(self) -> list[Any]:
-        return [*(i.run() for i in self.all), *(s.run() for s in self._served)]
+        return [*(i.run() for i in self.all), *(s.run() for s in self._served), self._tidy()]
 
     def awaited(self) -> list[str]:
         waiting = [f"the list of {i.kind.plural}" for i in self.all if not i.synced.is_set()]
@@ -150,7 +154,7 @@ class Sources:
         if id_ is None or adapter is None:
             return
         further = new is not None and self.progress.note(id_, new)
-        self._remember(id_, adapter, pod, gone=new is None)
+        self.ends.note(id_, adapter, pod, gone=new is None)
         if old is None or new is None or _facts(old) != _facts(new) or (further and self._step_matters(id_)):
             self._changed(id_)
 
@@ -164,27 +168,6 @@ class Sources:
             return False
         failed = next((a for a in reversed(record.status.attempts) if a.verdict), None)
         return failed is not None and failed.step is not None and not failed.times.caught_up
-
-    def _remember(self, id_: JobId, adapter: Adapter, pod: Pod, gone: bool) -> None:
-        judged = pod.uid in self._judged
-        if gone:
-            self._judged.pop(pod.uid, None)
-        end = None if judged else self._end(adapter, pod, gone)
-        if end is not None:
-            known = self._ends.setdefault(id_, {})
-            if known.get(pod.uid, end).how in (end.how, "Deleted"):
-                known[pod.uid] = known.get(pod.uid, end) if end.how == "Deleted" else end
-
-    def _end(self, adapter: Adapter, pod: Pod, gone: bool) -> End | None:
-        rank, attempt, restart = adapter.rank(pod), number(pod.labels.get(names.ATTEMPT), 1), adapter.restart(pod)
-        found = end_of(pod, rank, attempt, restart, self._clock.now())
-        if found is not None or pod.finished or not (gone or pod.deleting):
-            return found
-        disrupted = pod.condition("DisruptionTarget")
-        how = "Disrupted" if disrupted is not None and disrupted.status == "True" else "Deleted"
-        reason = disrupted.reason if disrupted is not None else ""
-        now = self._clock.now()
-        return End(rank, pod.node_name, pod.name, pod.uid, now, attempt, restart, how=how, reason=reason)
 
     def _node_changed(self, old: Node | None, new: Node | None) -> None:
         node = new or old
@@ -264,7 +247,7 @@ class Sources:
         if policy is not None:
             self.progress.read_from(id_, policy.spec.hang.progress.annotation)
         pods = self.pods_of(id_)
-        ends = self._ends_of(id_, pods)
+        ends = self.ends.of(id_, pods)
         logs_read, spans = self.progress.spans(id_, pods)
         withheld = tuple(sorted({r.spec.node.name for r in self.repairs.by_index("withheld", "yes")}))
         watched = self._watched(pods, ends, record) | set(withheld)
@@ -278,7 +261,7 @@ class Sources:
             policy_name=policy.name if policy is not None else "",
             pods=pods,
             ends=ends,
-            readings={end.uid: self._reading(end) for end in ends},
+            readings={end.uid: self.ends.reading(id_, end) for end in ends},
             nodes=nodes,
             signs=self._signs.of,
             repairs={name: tuple(self.repairs.by_index("node", name)) for name in watched},
@@ -298,17 +281,6 @@ class Sources:
             return view
         stuck = [p for p in pods if p.lingers]
         return replace(view, blocked_by_lost_pods=bool(stuck) and not lingering(view))
-
-    def _ends_of(self, id_: JobId, pods: Iterable[RankPod]) -> tuple[End, ...]:
-        found = dict(self._ends.get(id_, {}))
-        for each in pods:
-            end = end_of(each.pod, each.rank, each.attempt, each.restart, self._clock.now())
-            if end is not None and each.pod.uid not in found and each.pod.uid not in self._judged:
-                found[each.pod.uid] = end
-        return tuple(found.values())
-
-    def _reading(self, end: End) -> Reading:
-        return read(self._logs.get(end.uid) or end.log)
 
     def _watched(self, pods: Iterable[RankPod], ends: Iterable[End], record: JobRecovery | None) -> set[str]:
         found = {p.pod.node_name for p in pods} | {end.node for end in ends}
@@ -339,23 +311,27 @@ class Sources:
 
     def consume(self, id_: JobId, uids: set[str]) -> None:
         """These ends have been judged, and say nothing about what comes after."""
-        there = {pod.uid for pod in self.pods.by_index("job", str(id_))}
-        remembered = self._ends.get(id_, {})
-        for uid in uids:
-            remembered.pop(uid, None)
-            self._logs.pop(uid, None)
-            if uid in there:
-                self._judged[uid] = None
-        if not remembered:
-            self._ends.pop(id_, None)
+        self.ends.consume(id_, uids, {pod.uid for pod in self.pods.by_index("job", str(id_))})
 
-    def unread(self, id_: JobId) -> list[End]:
-        """Failed ranks whose log nobody has asked for yet."""
-        ends = self._ends.get(id_, {}).values()
-        return [e for e in ends if e.how == "Exited" and not e.log and e.uid not in self._logs]
+    async def _tidy(self) -> None:
+        while True:
+            await self._clock.sleep(TIDY_EVERY)
+            self.tidy()
 
-    def keep_log(self, end: End, text: str) -> None:
-        self._logs[end.uid] = text
+    def tidy(self) -> None:
+        """Forget what nobody here will judge."""
+        now = self._clock.now()
+        for id_ in self.ends.jobs():
+            self.ends.forget(id_, now - (KEEP_ENDS if self._is_ours(id_) else LAG))
+        for id_ in self.progress.jobs():
+            if self.record(id_) is None and self.job(id_) is None:
+                self.progress.forget(id_)
+
+    def _is_ours(self, id_: JobId) -> bool:
+        if self.record(id_) is not None:
+            return True
+        job = self.job(id_)
+        return job is not None and self.policy(id_, job.labels) is not None
 
 
 def job_of(pod: Pod) -> tuple[JobId | None, Adapter | None]:

@@ -6,6 +6,7 @@ import pytest
 
 from benchmarks import soak
 from sickbay.execute.permit import Permit
+from sickbay.recover.ends import End
 
 GROWTH = 0.02
 """Of all blocks of memory: caches that fill once, and the odd object that is there at one count only."""
@@ -13,6 +14,10 @@ GROWTH = 0.02
 NODES = 6
 SPARE = 3
 """Tasks of a moment: an alarm of a queue, a request on its way."""
+
+
+def _named(kind: type) -> str:
+    return f"{kind.__module__}.{kind.__qualname__}"
 
 
 @pytest.mark.slow
@@ -25,7 +30,8 @@ def test_memory_tasks_and_objects_stay_as_they_were() -> None:
     assert last.tasks <= first.tasks + SPARE
     assert last.strays == 0
     # One that is over holds a whole record. The last ones were given at one moment: at most one for each node.
-    assert 0 < last.types[f"{Permit.__module__}.{Permit.__qualname__}"] <= NODES
+    assert 0 < last.types[_named(Permit)] <= NODES
+    assert last.types[_named(End)] == 0
     assert set(last.repairs) <= {"Succeeded", "Cancelled", "Failed"}  # ended less than an hour ago
     assert len(list(last.repairs.elements())) <= found.ended / 2
     passing = ("pods", "events", "noderepairs.sickbay.dev", "nodetasks.sickbay.dev")
