@@ -16,6 +16,9 @@ RETRY_FIRST, RETRY_MOST = 5.0, 60.0
 TROUBLE = 3
 """Failures of a kind that may pass by itself (a server error) before people are told."""
 
+UNREADY = "; it is not ready itself: unhealthyPodEvictionPolicy AlwaysAllow on the budget would let it go"
+"""Without that word the eviction API keeps a pod that is not ready too, while its budget is short (KEP-3017)."""
+
 
 @dataclass
 class _Block:
@@ -28,6 +31,8 @@ class _Block:
     """A `PodWhy`; empty: nothing is wrong with the pod, the server asked us to wait."""
     pdb: str = ""
     error: str = ""
+    unready: bool = False
+    """The pod itself is not ready, and its budget does not let such pods go."""
     told: bool = False
 
 
@@ -56,7 +61,9 @@ class Blocked:
         moments = [block.next_try for pod in pods if (block := self._blocks.get(pod.uid)) is not None]
         return max(0.0, min(moments) - self._clock.monotonic()) if moments else None
 
-    def note(self, pod: Pod, why: str, pdb: str = "", error: str = "", at_least: float = 0.0) -> None:
+    def note(
+        self, pod: Pod, why: str, pdb: str = "", error: str = "", at_least: float = 0.0, unready: bool = False
+    ) -> None:
         """The pod did not go."""
         block = self._blocks.setdefault(pod.uid, _Block(0.0, ""))
         block.pause = max(at_least, min(block.pause * 2, RETRY_MOST) if block.pause else RETRY_FIRST)
@@ -65,7 +72,7 @@ class Blocked:
         block.tries += 1
         if (block.why, block.pdb) != (why, pdb):
             block.told = False
-        block.why, block.pdb, block.error = why, pdb, error
+        block.why, block.pdb, block.error, block.unready = why, pdb, error, unready
 
     def gone(self, pod: Pod) -> None:
         self._blocks.pop(pod.uid, None)
@@ -97,9 +104,10 @@ class Blocked:
         block = self._blocks.get(pod.uid)
         if block is None or not block.why:
             return ""
+        unready = UNREADY if block.unready else ""
         if block.why == PodWhy.NEVER:
-            return f"is held by PodDisruptionBudget {block.pdb}, which allows no disruption as it is written"
+            return f"is held by PodDisruptionBudget {block.pdb}, which allows no disruption as it is written{unready}"
         if block.why == PodWhy.BUSY:
-            return f"is held by PodDisruptionBudget {block.pdb or '(none found)'}"
+            return f"is held by PodDisruptionBudget {block.pdb or '(none found)'}{unready}"
         budgets = f" (covered by PodDisruptionBudgets {block.pdb.replace(',', ', ')})" if block.pdb else ""
         return f"cannot be evicted{budgets}: {block.error or 'the API server refuses'}"

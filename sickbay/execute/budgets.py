@@ -25,3 +25,10 @@ def never_allows(budget: PodDisruptionBudget) -> bool:
     if str(spec.min_available) == "100%":
         return True
     return isinstance(spec.min_available, int) and expected > 0 and spec.min_available >= expected
+
+
+def kept_although_unready(pod: Pod, budget: PodDisruptionBudget) -> bool:
+    """True when the pod is not ready, so that the budget gains nothing by it, and the budget keeps such pods too."""
+    ready = pod.condition("Ready")
+    is_ready = ready is not None and ready.status == "True"
+    return not is_ready and budget.spec.unhealthy_pod_eviction_policy != "AlwaysAllow"

@@ -19,7 +19,7 @@ from sickbay.api.words import BEFORE, PodState, PodWhy, ReportState, WaitsFor
 from sickbay.clock import Clock, parse_time, rfc3339
 from sickbay.execute import lifecycle
 from sickbay.execute.blocked import Blocked
-from sickbay.execute.budgets import covering, never_allows
+from sickbay.execute.budgets import covering, kept_although_unready, never_allows
 from sickbay.execute.fence import Fence, taken_by_force
 from sickbay.execute.offers import Recoveries, offered
 from sickbay.execute.pace import Pace
@@ -126,7 +126,8 @@ class Drain:
             never = next((b for b in holding if never_allows(b)), None)
             named = never or next(iter(holding), None)
             why = PodWhy.NEVER if never is not None else PodWhy.BUSY
-            blocked.note(pod, why, named.metadata.name if named is not None else "")
+            name = named.metadata.name if named is not None else ""
+            blocked.note(pod, why, name, unready=named is not None and kept_although_unready(pod, named))
             return False
         except errors.ApiError as error:
             # Two budgets on one pod: the API server refuses to judge, so both are named.

@@ -166,6 +166,25 @@ async def test_a_blocked_pod_is_named_with_its_budget_once_as_an_event(spec: dic
     assert len([1 for reason, _ in await successor.events() if reason == "DrainBlocked"]) == 1
 
 
+@pytest.mark.case("P102")
+@pytest.mark.parametrize(
+    ("ready", "policy", "told"),
+    [("False", "IfHealthyBudget", True), ("True", "IfHealthyBudget", False), ("False", "AlwaysAllow", None)],
+    ids=["unready", "ready", "its owner lets it go"],
+)
+async def test_of_an_unready_pod_people_hear_what_would_let_it_go(ready: str, policy: str, told: bool | None) -> None:
+    bench = opened()
+    add(bench, "a", labels={"app": "web"})
+    status = {"status": {"conditions": [{"type": "Ready", "status": ready}]}}
+    bench.store.patch("pods", "a", status, "application/merge-patch+json", "train", subresource="status")
+    protect(bench, "web", minAvailable=2, unhealthyPodEvictionPolicy=policy)
+    shift = bench.shift()
+    await shift.look()
+    events = [message for reason, message in await shift.events() if reason == "DrainBlocked"]
+    assert leaving(bench) == ({"a"} if told is None else set())
+    assert ["unhealthyPodEvictionPolicy" in message for message in events] == ([] if told is None else [told])
+
+
 @pytest.mark.case("R23")
 async def test_two_budgets_on_one_pod_block_it_and_the_others_go_on() -> None:
     bench = opened()
