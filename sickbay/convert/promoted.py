@@ -96,7 +96,7 @@ def judge(
             mark = Trace(times[-1], node.boot_id)
             many = f"{test.count} times {test.reason} within {test.window:g} s" if test.count > 1 else test.reason
             text = f"{many[:400]}, as {(test.source or 'Events')[:200]} said; fault {one.name} {mark}"
-            return Judged(Wanted(one.condition, "True", _word(test.reason), text), 0.0)
+            return Judged(Wanted(one.condition, "True", _word(one.condition, test.reason), text), 0.0)
     return Judged()
 
 
@@ -156,6 +156,8 @@ def _acted(node: Node, old: NodeCondition, repairs: Iterable[NodeRepair]) -> boo
     return False
 
 
-def _word(reason: str) -> str:
-    """A reason as Kubernetes has them."""
-    return re.sub(r"[^A-Za-z0-9_]", "", reason)[:128] or "Event"
+def _word(type_: str, reason: str) -> str:
+    """A reason as Kubernetes has them, and none in the form of our agent's: it would take the condition for its own,
+    and end it by its own rules."""
+    word = re.sub(r"[^A-Za-z0-9_]", "", reason)[:128] or "Event"
+    return f"{word}Event" if names.agents_own(type_, word) else word

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from sickbay.api import names
 from sickbay.api.core import Event, Node
 from sickbay.api.node_repair import NodeRepair
 from sickbay.convert.asked import Asked, EventTest, asked
@@ -280,3 +281,14 @@ def test_what_the_agent_tells_again_and_again_is_counted_from_its_events() -> No
     again = told(600, 3, 0, reason="KernelHungTask", source={"component": "sickbay-agent"})
     judged = judge(built_in["KernelHungTaskRepeated"], node(), [again], [], Memory(), 0.0)
     assert judged.wanted is not None and judged.wanted.status == "True"
+
+
+@pytest.mark.case("P051")
+@pytest.mark.parametrize("reason", ["NvidiaXID31Error", "XID31"])
+def test_a_condition_from_events_never_looks_like_the_agents_own(reason: str) -> None:
+    """The agent would adopt it, end it by its own rules, and the Events would begin it anew."""
+    spec = {"match": [{"event": {"reason": reason}}], "remedy": [{"action": "RebootNode"}], "clearsBy": "reboot"}
+    one = asked([{"metadata": {"name": "gpu.xid.31"}, "spec": spec}])["NvidiaXID31Error"]
+    judged = judge(one, node(), [told(0, reason=reason)], [], Memory(), 0.0)
+    assert judged.wanted is not None and judged.wanted.status == "True"
+    assert not names.agents_own(judged.wanted.type, judged.wanted.reason)
