@@ -110,8 +110,10 @@ def candidates(
     history: list[NodeRepair],
     seen: Mapping[str, datetime],
     now: datetime,
+    young: bool = False,
 ) -> tuple[list[tuple[Active, RuleEntry]], datetime | None]:
-    """The faults that may be treated now with their entries of the rule, the leading one first.
+    """The faults that may be treated now with their entries of the rule, the leading one first; with `young` those too
+    that have not lasted for their `for` yet.
 
     And when the next of the others may be; None when none will by time alone.
     """
@@ -121,7 +123,7 @@ def candidates(
         entry = planning.matching_entry(rule, candidate.name, candidate.type)
         if entry is None or not wants_repair(candidate.type):
             continue
-        due = _due(candidate, seen.get(candidate.name, now), history, pool, node)
+        due = _due(candidate, seen.get(candidate.name, now), history, pool, node, young)
         if due is not None and due > now:
             again = due if again is None else min(again, due)
             continue
@@ -137,14 +139,18 @@ def joining(
     history: list[NodeRepair],
     seen: Mapping[str, datetime],
     now: datetime,
+    returning: bool = False,
 ) -> tuple[frozenset[str], frozenset[str]]:
     """Faults that may join an open repair now: those that are acted on, and those that are only observed.
 
     A fault with a long `for` opens a repair of its own at first sight, as its timer, but joins another one only when
-    its time is over. One of a whole domain joins none: it opens a group when the node is free.
+    its time is over; a node that is about to return (`returning`) is not well while it is there, however young. One of
+    a whole domain joins none: it opens a group when the node is free.
     """
-    wanted, _ = candidates(node, active, pool, rule, history, seen, now)
-    ready = [fault for fault, _ in wanted if _lasts(fault, seen, now) and fault.type.spec.scope != "Domain"]
+    wanted, _ = candidates(node, active, pool, rule, history, seen, now, young=returning)
+    ready = [
+        fault for fault, _ in wanted if (returning or _lasts(fault, seen, now)) and fault.type.spec.scope != "Domain"
+    ]
     observed = frozenset(fault.name for fault in ready if observes(pool, fault))
     return frozenset(fault.name for fault in ready) - observed, observed
 
@@ -170,10 +176,10 @@ def hands_off(node: Node, pool: RepairPool) -> str:
 
 
 def _due(
-    active: Active, seen_since: datetime, history: list[NodeRepair], pool: RepairPool, node: Node
+    active: Active, seen_since: datetime, history: list[NodeRepair], pool: RepairPool, node: Node, young: bool
 ) -> datetime | None:
-    """When this fault may open a repair: None = now."""
-    hold = parse_duration(active.type.spec.for_ or "0s")
+    """When this fault may open a repair, with `young` whether or not its `for` is over: None = now."""
+    hold = timedelta(0) if young else parse_duration(active.type.spec.for_ or "0s")
     waits = [seen_since + hold] if timedelta(0) < hold <= PENDING_AT else []
     waits += [at for r in history if r.ended and (at := _again(r, active, history, pool, node)) is not None]
     cooldown, ends = parse_duration(pool.spec.budgets.per_node.cooldown), budget.ends(history)

@@ -7,7 +7,7 @@ from datetime import timedelta
 import msgspec
 
 from sickbay.api import names
-from sickbay.api.duration import format_duration
+from sickbay.api.duration import format_duration, parse_duration
 from sickbay.api.node_repair import Attempt, RepairFault
 from sickbay.api.nodemarks import denied
 from sickbay.api.words import DrainTimeout, Needs, Outcome, Phase, ReportState, Stage, Step, StepState, WaitsFor
@@ -15,6 +15,7 @@ from sickbay.clock import rfc3339
 from sickbay.decide import entering, faultstate, gate, group, stages, starting
 from sickbay.decide.arbitration import strength
 from sickbay.decide.endings import cancel, withdraw
+from sickbay.decide.faults import Active
 from sickbay.decide.hand import marked
 from sickbay.decide.ladder import next_rung
 from sickbay.decide.replan import first_undone, take_over
@@ -142,7 +143,7 @@ def _new_fault(work: Work) -> bool:
         fault = recorded.get(active.name)
         if fault is None or fault.cleared_at is not None or strength(active.type) == 0 or not _since_act(work, fault):
             continue
-        if _answered(work, fault):
+        if _answered(work, fault) or _young(work, active, fault):
             continue
         plan = work.view.replan(active)
         if plan is None:
@@ -151,6 +152,14 @@ def _new_fault(work: Work) -> bool:
         take_over(work, plan, active.name, f"{active.name} turned up")
         return True
     return False
+
+
+def _young(work: Work, active: Active, fault: RepairFault) -> bool:
+    """Its `for` is not over yet: until then it only keeps the node from being well."""
+    if faultstate.lasts(work, fault):
+        return False
+    work.wake(work.moment(fault.first_seen) + parse_duration(active.type.spec.for_ or "0s"))
+    return True
 
 
 def _answered(work: Work, fault: RepairFault) -> bool:

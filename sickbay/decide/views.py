@@ -198,7 +198,8 @@ class Views:
         if pool is None or rule is None:
             return frozenset(), frozenset()
         history, seen = self._history(repair, node), sources.seen(node)
-        acted, observed = opening.joining(node, sources.treatable(node), pool, rule, history, seen, now)
+        returning = repair.status.current.step in (Step.VALIDATE, Step.UNQUARANTINE)
+        acted, observed = opening.joining(node, sources.treatable(node), pool, rule, history, seen, now, returning)
         return (observed, acted) if observe else (acted, observed)
 
     def _plan_for(

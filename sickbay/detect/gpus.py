@@ -75,8 +75,10 @@ class GpuProbe(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """`bad` judges a GPU; `lasting`: seconds it must stay bad; `latched`: the driver keeps it until it is remedied, so
-    that good again is proof of the remedy; `grace`: seconds after boot in which it is not judged."""
+    """`bad` judges a GPU; `lasting`: seconds it must stay bad; `latched`: the state tells of itself whether it was
+    remedied, so that good again is proof; `grace`: seconds after boot in which it is not judged; `at_once`: on a node
+    that is out of service for its repair it need not last, since there a hasty word takes nothing out, and a late one
+    returns a node that is not well."""
 
     item: str
     bad: Callable[[GpuStatus], bool | None]
@@ -84,6 +86,7 @@ class Check:
     lasting: float = 0.0
     latched: bool = False
     grace: float = 0.0
+    at_once: bool = False
 
 
 def _width(status: GpuStatus) -> bool | None:
@@ -130,7 +133,7 @@ CHECKS = (
         lasting=AGAIN,
         grace=NVLINK_GRACE,
     ),
-    Check("gpu.fabric-state", _fabric, _fabric_detail, lasting=FABRIC_GRACE),
+    Check("gpu.fabric-state", _fabric, _fabric_detail, lasting=FABRIC_GRACE, latched=True, at_once=True),
     Check("gpu.temperature-margin", _hot, lambda s: f"{s.temperature_margin} K", lasting=HOT),
 )
 
@@ -154,8 +157,9 @@ class GpuJudge:
     """(item, PCI address) of what the present look could see, bad or not."""
     _since: dict[tuple[str, str], float] = field(default_factory=dict)
 
-    def judge(self, status: GpuStatus, uptime: float, now: float) -> Iterable[Verdict]:
-        """Judge one GPU. Nothing is said of what cannot be seen or has not lasted long enough."""
+    def judge(self, status: GpuStatus, uptime: float, now: float, out: bool = False) -> Iterable[Verdict]:
+        """Judge one GPU; `out`: its node is out of service for a repair. Nothing is said of what cannot be seen or has
+        not lasted long enough."""
         for check in CHECKS:
             bad, key = check.bad(status), (check.item, status.pci)
             if bad is None:
@@ -164,7 +168,7 @@ class GpuJudge:
             if not bad:
                 self._since.pop(key, None)
                 yield Verdict(check.item, False, "", check.latched)
-            elif self.lasts(key, check.lasting, now) and uptime >= check.grace:
+            elif self.lasts(key, 0.0 if out and check.at_once else check.lasting, now) and uptime >= check.grace:
                 yield Verdict(check.item, True, check.detail(status), check.latched)
 
     def lasts(self, key: tuple[str, str], seconds: float, now: float) -> bool:

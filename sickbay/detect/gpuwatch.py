@@ -117,7 +117,7 @@ class GpuWatch:
             status.nvlink_down = max(0, known.links - status.nvlinks_up)
         bad, standing = set(), self.findings.ledger.standing
         status.pci = pci
-        for verdict in self.judge.judge(status, self.uptime(), now):
+        for verdict in self.judge.judge(status, self.uptime(), now, self._out_for_repair()):
             if verdict.bad:
                 bad.add(verdict.item)
             elif verdict.item not in standing:
@@ -130,6 +130,10 @@ class GpuWatch:
             self.findings.clear(
                 lambda m: bus_of(m.device) == bus_of(pci) and _reset_clears(m.item) and m.item not in bad, "Reset"
             )
+
+    def _out_for_repair(self) -> bool:
+        node = self.node()
+        return node is not None and names.QUARANTINE in node.annotations
 
     def _learn(self, status: GpuStatus, pci: str) -> None:
         before = self.findings.devices.at(pci)

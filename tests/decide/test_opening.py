@@ -415,3 +415,5 @@ def test_only_what_may_be_treated_now_joins_an_open_repair():
     assert joins == ({"test.reboot"}, {"test.service"})
     later = joining(the_node, active, staged, rule(), history, seen, at(600))
     assert later == ({"test.reboot", "test.timed"}, {"test.service"})
+    returning = joining(the_node, active, staged, rule(), history, seen, at(60), returning=True)
+    assert returning == later, "on its way back a node is not well with a fault, however young"

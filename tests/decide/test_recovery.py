@@ -451,3 +451,26 @@ def test_a_plan_that_has_grown_is_followed_from_its_first_open_step_whatever_was
     story.look()
     assert (story.step, story.phase) == ("Quarantine", "WaitingApproval")
     assert story.acts() == ["RestartService"]
+
+
+# --- on the way back
+
+
+@pytest.mark.case("P128")
+@pytest.mark.parametrize("lasts", [True, False])
+def test_a_young_fault_keeps_a_node_from_being_well_and_leads_only_when_it_lasts(lasts):
+    slow = fault_type("test.slow", remedy=["PowerCycle"], for_="5m", clears_by="condition")
+    story = Story("test.reboot", types=(slow,)).run("Quarantine", "Drain", "Repair")
+    story.fault("test.slow")
+    assert story.repair.uncleared == ["test.slow"], "execute does not take the node for well"
+    story.after(minutes(4))
+    story.at("Validate", "Running")
+    if not lasts:
+        story.fault("test.slow", "False")
+        story.after(minutes(6))
+        assert story.repair.uncleared == []
+        story.run("Validate", "Unquarantine").ended("Succeeded", "Repaired")
+        return
+    story.after(minutes(2))
+    story.at("Repair", "Running")
+    assert story.acts() == ["RebootNode", "PowerCycle"]

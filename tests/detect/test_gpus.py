@@ -72,6 +72,14 @@ def test_each_state_and_how_long_it_must_last(state: dict[str, Any], found: dict
     assert lasting(**state) == found
 
 
+@pytest.mark.case("P128")
+@pytest.mark.parametrize(("state", "at_once"), [({"fabric_state": "InProgress"}, True), ({"pcie_width": 8}, False)])
+def test_on_a_node_out_for_repair_the_fabric_is_not_given_time(state: dict[str, Any], at_once: bool) -> None:
+    status = GpuStatus(pci=PCI, **(WELL | state))
+    bad = [verdict.item for verdict in GpuJudge().judge(status, 10000.0, 0.0, out=True) if verdict.bad]
+    assert bool(bad) == at_once
+
+
 @pytest.mark.case("P009")
 def test_links_may_train_for_five_minutes_after_boot() -> None:
     assert lasting(uptime=40.0, nvlink_down=18) == {"nvlink.down": 270}

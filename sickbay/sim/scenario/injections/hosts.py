@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from sickbay.detect.nvml_child import FABRIC_STATES
 from sickbay.sim.agent import RECOVERY_ACTIONS
 from sickbay.sim.cloud import ScriptLine
 from sickbay.sim.machine import Diagnostic, GpuState
@@ -62,6 +63,8 @@ def nvml(args: Reader) -> Act:
 def _gpu_value(settings: Reader, key: str, field: str) -> Any:
     if field == "recovery_action":
         return _recovery_action(settings)
+    if field == "fabric_state":
+        return _fabric_state(settings)
     usual = getattr(GpuState(), field)
     if isinstance(usual, bool):
         return settings.boolean(key, usual)
@@ -70,6 +73,16 @@ def _gpu_value(settings: Reader, key: str, field: str) -> Any:
         # `nvlinkDown: true` says that a link is down without saying how many.
         return int(value) if isinstance(value, bool) else settings.integer(key, least=-100)
     return settings.text(key)
+
+
+def _fabric_state(settings: Reader) -> str:
+    """NVML's name in any spelling: InProgress, "In Progress", IN_PROGRESS."""
+    value = settings.text("fabricState")
+    word = "".join(letter for letter in value.lower() if letter.isalnum())
+    found = next((state for state in FABRIC_STATES.values() if state.lower() == word), None)
+    if found is None:
+        raise settings.error("fabricState", f"must be one of {', '.join(FABRIC_STATES.values())}, not {value!r}")
+    return found
 
 
 def _recovery_action(settings: Reader) -> str:
