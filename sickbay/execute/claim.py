@@ -118,6 +118,10 @@ class Claims:
         before = msgspec.to_builtins(repair.status.prior) if repair.status.prior is not None else {}
         return await self._patch(repair, {"prior": merge_diff(before, msgspec.to_builtins(prior))})
 
+    def keep(self, uids: set[str]) -> None:
+        """Forget all repairs but these."""
+        self._mine = {key for key in self._mine if key[0].partition("/")[0] in uids}
+
     def forget(self, repair: NodeRepair) -> None:
         self._written.pop(repair.metadata.uid, None)
 

@@ -82,6 +82,11 @@ class Owners:
         if await self.in_use():
             await self._leases.release(node.name)
 
+    def forget_others(self, nodes: set[str]) -> None:
+        """Only nodes of these UIDs are still there."""
+        for uid in [uid for uid in self._kept if uid not in nodes]:
+            self._forget(uid)
+
     def _forget(self, uid: str) -> None:
         self._sure.pop(uid, None)
         self._kept.pop(uid, None)

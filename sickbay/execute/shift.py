@@ -113,11 +113,17 @@ class Shift:
         self._stops: dict[str, str] = {}
 
     async def sweep(self) -> None:
-        """Compare the nodes with the records, and forget records that are gone. Raises ApiError and NotLeading."""
+        """Compare the nodes with the records. Raises ApiError and NotLeading."""
+        self._forget_gone()
+        await self._sweep.run()
+
+    def _forget_gone(self) -> None:
+        """Of records and nodes that are gone nothing is remembered."""
         known = {repair.metadata.uid for repair in self._tools.repairs.all()}
         self._release.keep(known)
+        self._claims.keep(known)
         self._stops = {uid: why for uid, why in self._stops.items() if uid in known}
-        await self._sweep.run()
+        self._owners.forget_others({node.uid for node in self._tools.nodes.all()})
 
     async def carry_on(self, repair: NodeRepair) -> float | None:
         """One look. Returns the seconds until the next; None when there is nothing more to do.

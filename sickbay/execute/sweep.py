@@ -64,6 +64,7 @@ class Sweep:
         now = self._clock.monotonic()
         suspects = [node for node in self._nodes.all() if _has_traces(node) and not self._held(node)]
         self._seen = {node.uid: self._seen.get(node.uid, now) for node in suspects}
+        self._told = {told for told in self._told if told[0] in self._seen}
         for node in suspects:
             if now - self._seen[node.uid] >= SETTLED:
                 try:
