@@ -89,6 +89,10 @@ class Repair:
         for key in [key for key, sending in self._sending.items() if sending.uid == uid]:
             del self._sending[key]
 
+    def keep(self, uids: set[str]) -> None:
+        """Forget all repairs but these."""
+        self._sending = {key: sending for key, sending in self._sending.items() if sending.uid in uids}
+
     async def _go_on(self, look: Look, state: _Sending) -> Progress:
         backend = self._backends.choose(look.repair, look.current.action, look.node)
         if backend is None:

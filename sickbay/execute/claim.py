@@ -121,6 +121,7 @@ class Claims:
     def keep(self, uids: set[str]) -> None:
         """Forget all repairs but these."""
         self._mine = {key for key in self._mine if key[0].partition("/")[0] in uids}
+        self._written = {uid: at for uid, at in self._written.items() if uid in uids}
 
     def forget(self, repair: NodeRepair) -> None:
         self._written.pop(repair.metadata.uid, None)

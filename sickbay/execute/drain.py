@@ -89,6 +89,10 @@ class Drain:
         """The drain of this repair is over."""
         self._blocked.pop(uid, None)
 
+    def keep(self, uids: set[str]) -> None:
+        """Forget all repairs but these."""
+        self._blocked = {uid: blocked for uid, blocked in self._blocked.items() if uid in uids}
+
     async def _done(self, look: Look, judged: list[Judged]) -> Progress:
         empty = (names.DRAINED, "True", "nothing is left to move")
         over = (names.DRAIN_IN_PROGRESS, "False", "drained")

@@ -120,8 +120,8 @@ class Shift:
     def _forget_gone(self) -> None:
         """Of records and nodes that are gone nothing is remembered."""
         known = {repair.metadata.uid for repair in self._tools.repairs.all()}
-        self._release.keep(known)
-        self._claims.keep(known)
+        for keeper in (self._claims, self._drain, self._repair, self._release):
+            keeper.keep(known)
         self._stops = {uid: why for uid, why in self._stops.items() if uid in known}
         self._owners.forget_others({node.uid for node in self._tools.nodes.all()})
 
