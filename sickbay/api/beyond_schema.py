@@ -53,9 +53,10 @@ def _reminders(approval: dict[str, Any], path: str) -> Iterator[Finding]:
 def _fault(spec: dict[str, Any]) -> Iterator[Finding]:
     for m, match in enumerate(spec.get("match") or ()):
         path = f"spec.match[{m}]"
-        reason = (match.get("condition") or {}).get("reason")
-        if reason is not None:
-            yield from _pattern(reason, f"{path}.condition.reason")
+        for key in ("reason", "notReason"):
+            pattern = (match.get("condition") or {}).get(key)
+            if pattern is not None:
+                yield from _pattern(pattern, f"{path}.condition.{key}")
         if "cel" in match:
             yield from _expression(match["cel"], "node", f"{path}.cel", "bool")
         if "object" in match:

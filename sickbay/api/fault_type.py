@@ -22,6 +22,7 @@ class ConditionMatch(Part):
     type: Annotated[Line, says("Condition type", required=True, minLength=1)] = ""
     status: Annotated[str, says("Status that is bad; absent = True", enum=["True", "False", "Unknown"])] = ""
     reason: Annotated[Line | None, says("Regular expression (RE2) on the reason; absent = any")] = None
+    not_reason: Annotated[Line | None, says("Reasons that are another fault, as a regular expression (RE2)")] = None
 
 
 class EventMatch(Part):

@@ -163,7 +163,9 @@ METRICS = (
 )
 """The metrics of the contract (api.md): a question for them has an answer whatever components run."""
 
-_CODE = re.compile(r"S?XID\d+")
+NOT_OFFERED = "GpusNotOffered"
+"""Reason of GpuCountMismatch where the driver shows every GPU and only the device plug-in offers fewer."""
+_CODE = re.compile(rf"S?XID\d+|{NOT_OFFERED}")
 _XID = re.compile(r"gpu\.xid\.(\d+)")
 
 

@@ -29,9 +29,12 @@ class ConditionTest:
 
     status: str
     reason: Pattern | None
+    not_reason: Pattern | None = None
 
     def holds(self, status: str, reason: str) -> bool:
-        return status == self.status and (self.reason is None or self.reason.found_in(reason))
+        if status != self.status or (self.not_reason is not None and self.not_reason.found_in(reason)):
+            return False
+        return self.reason is None or self.reason.found_in(reason)
 
 
 @dataclass(frozen=True)
@@ -122,8 +125,9 @@ def _matchers(name: str, entry: FaultType) -> tuple[list[tuple[str, ConditionTes
     programs: list[Program] = []
     for number, match in enumerate(entry.spec.match or ()):
         if match.condition is not None:
-            reason = _reason(match.condition.reason, f"FaultType {name}: spec.match[{number}].condition.reason")
-            tests.append((match.condition.type, ConditionTest(match.condition.status or "True", reason)))
+            place, test = f"FaultType {name}: spec.match[{number}].condition", match.condition
+            reasons = _reason(test.reason, f"{place}.reason"), _reason(test.not_reason, f"{place}.notReason")
+            tests.append((test.type, ConditionTest(test.status or "True", *reasons)))
         elif match.cel is None:
             # Events, other objects and alerts: convert makes the condition of the type's name of them.
             tests.append((condition_type(name), ConditionTest("True", None)))

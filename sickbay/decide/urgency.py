@@ -31,6 +31,9 @@ ORDER = (Urgency.AT_JOB_END, Urgency.AT_NEXT_INTERRUPTION, Urgency.NOW)
 """From the mildest to the strongest."""
 ASKS = "AskPeople"
 """What happens at the ceiling."""
+FELT = ("RestartService", "RestartApplication")
+"""Acts that take nothing down and that a job may feel all the same. What a device plug-in has handed out stays with its
+pods when it is restarted."""
 BLIND_AGAIN = timedelta(seconds=30)
 """How soon to look again while the pods of the node are not known yet."""
 
@@ -142,7 +145,7 @@ def _disturbs(work: Work) -> bool:
     if step == Step.REPAIR:
         first = work.step(step).ladder[:1]
         act = ACTIONS.get(work.current.action or (first[0].action if first else ""))
-        return act is None or act.disruptive or act.name.startswith("Restart")
+        return act is None or act.disruptive or act.name in FELT
     return step == Step.DRAIN
 
 

@@ -184,10 +184,13 @@ class GpuWatch:
         if not short:
             self.judge.well((_COUNT, "offered"))
         if missing and self.judge.lasts((_COUNT, "seen"), gpus.AGAIN, now):
+            self.findings.clear(_only_not_offered, "Recovered")
             self._set(_COUNT, "", True, False, f"the driver shows {seen} of {expected}")
         elif short and self.judge.lasts((_COUNT, "offered"), ALLOCATABLE_LASTS, now):
-            self._set(_COUNT, "", True, False, f"{offered} of {expected} are allocatable")
+            self._quiet = False
+            self.findings.report(item(_COUNT), "", names.NOT_OFFERED, f"{offered} of {expected} are allocatable")
         elif not missing and not short:
+            self.findings.clear(_only_not_offered, "Recovered")
             self._set(_COUNT, "", False, proof=False)
 
     def _offered(self, node: Node | None) -> int | None:
@@ -212,6 +215,11 @@ class GpuWatch:
         if over:
             why = "Recovered" if proof else "Rebooted"
             self.findings.clear(lambda mark: mark in over, why)
+
+
+def _only_not_offered(mark: Mark) -> bool:
+    """All GPUs are there, and the device plug-in does not offer them: over when it does, whatever brought it about."""
+    return mark.item == _COUNT and mark.code == names.NOT_OFFERED
 
 
 def _reset_clears(name: str) -> bool:

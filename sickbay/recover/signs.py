@@ -18,7 +18,7 @@ import msgspec
 import yaml
 
 from sickbay.api.actions import ACTIONS
-from sickbay.api.core import Node
+from sickbay.api.core import Node, NodeCondition
 from sickbay.api.fault_type import FaultType
 from sickbay.api.patches import apply_merge
 from sickbay.api.pattern import Pattern, PatternError
@@ -50,7 +50,15 @@ class _Test:
     fault: str
     status: str
     reason: Pattern | None
+    not_reason: Pattern | None
     decisive: bool
+
+    def holds(self, condition: NodeCondition) -> bool:
+        if condition.status != self.status:
+            return False
+        if self.not_reason is not None and self.not_reason.found_in(condition.reason):
+            return False
+        return self.reason is None or self.reason.found_in(condition.reason)
 
 
 class Signs:
@@ -73,8 +81,7 @@ class Signs:
         found: dict[str, Sign] = {}
         for condition in node.conditions:
             for test in self._tests.get(condition.type, ()):
-                reason_fits = test.reason is None or test.reason.found_in(condition.reason)
-                if condition.status == test.status and reason_fits and test.fault not in found:
+                if test.fault not in found and test.holds(condition):
                     since = moment(condition.last_transition_time)
                     found[test.fault] = Sign(test.fault, since, test.decisive, condition.message or condition.reason)
         return sorted(found.values(), key=lambda sign: (not sign.decisive, sign.fault))
@@ -94,13 +101,17 @@ def _tests(name: str, obj: Mapping[str, Any]) -> list[tuple[str, _Test]]:
         found = []
         for match in fault.spec.match or ():
             if match.condition is not None:
-                pattern = match.condition.reason
-                reason = Pattern.compile(pattern) if pattern else None
-                test = _Test(name, match.condition.status or "True", reason, _decisive(fault))
-                found.append((match.condition.type, test))
+                asked = match.condition
+                reason, not_reason = _pattern(asked.reason), _pattern(asked.not_reason)
+                test = _Test(name, asked.status or "True", reason, not_reason, _decisive(fault))
+                found.append((asked.type, test))
         return found
     except (msgspec.ValidationError, PatternError):
         return []
+
+
+def _pattern(text: str | None) -> Pattern | None:
+    return Pattern.compile(text) if text else None
 
 
 @cache

@@ -205,6 +205,12 @@ BEYOND = [
         "spec.match[0].condition.reason",
         "not a regular expression: invalid perl operator: (?=",
     ),
+    (
+        "FaultType",
+        match({"condition": {"type": "A", "notReason": "("}}),
+        "spec.match[0].condition.notReason",
+        "not a regular expression",
+    ),
     ("FaultType", match({"cel": "nod.x"}), "spec.match[0].cel", "undeclared reference"),
     (
         "FaultType",

@@ -86,7 +86,7 @@ REMEDY = {
     "isolate+drain+reset-gpu": ["ResetGPU"],
     "drain-at-job-end+reset-gpu": ["ResetGPU"],
     "isolate+drain+reset-fabric": ["ResetFabric", "ContactSupport"],
-    "drain-at-job-end+reboot": ["RebootNode"],
+    "drain-at-job-end+reboot": ["RebootNode", "RestartDevicePlugin"],
     "drain+reboot": ["RebootNode", "PowerCycle"],
     "isolate+drain+reboot": ["RebootNode"],
     "isolate-node+drain+reboot": ["RebootNode"],

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from sickbay.decide.faults import Active, active_faults
+from sickbay.recover.signs import Signs
 from tests.decide.made import at, catalogue, fault_type, node
 
 
@@ -39,6 +40,19 @@ def test_the_reason_is_matched_as_a_regular_expression(pattern, reason, active):
     match = [{"condition": {"type": "TestReason", "status": "True", "reason": pattern}}]
     the_node = node(faults={"test.reason": ("True", 0, reason)})
     assert ("test.reason" in found(the_node, fault_type("test.reason", match=match))) is active
+
+
+@pytest.mark.parametrize(("reason", "one", "other"), [("XID79", True, False), ("Known", False, True)])
+def test_reasons_that_are_another_fault_are_left_to_it(reason, one, other):
+    match = {"type": "TestReason", "status": "True"}
+    types = [
+        fault_type("test.reason", match=[{"condition": match | {"notReason": "^Known$"}}]),
+        fault_type("test.known", match=[{"condition": match | {"reason": "^Known$"}}]),
+    ]
+    the_node = node(faults={"test.reason": ("True", 0, reason)})
+    assert ("test.reason" in found(the_node, *types), "test.known" in found(the_node, *types)) == (one, other)
+    signs = {sign.fault for sign in Signs(types).of(the_node)}
+    assert ("test.reason" in signs, "test.known" in signs) == (one, other), "the job loop reads them alike"
 
 
 def test_a_bad_status_other_than_true_can_be_asked_for():

@@ -236,6 +236,16 @@ def test_in_front_of_a_service_restart_it_waits_too():
     story.at("Drain", "Waiting")
 
 
+@pytest.mark.parametrize(("act", "waits"), [("RestartService", True), ("RestartDevicePlugin", False)])
+def test_a_device_plug_in_is_restarted_beside_the_job(act, waits):
+    known = fault_type("test.later", urgency="AtJobEnd", remedy=[act], class_="System")
+    story = Story("test.later", types=(known,), rule=rule([{"step": "Repair"}]), opened=False)
+    story.pods = list(GANG)
+    story.repair = story._opened()
+    story.look()
+    story.at("Repair", "Waiting" if waits else "Running")
+
+
 @pytest.mark.parametrize(
     ("made", "job"),
     [

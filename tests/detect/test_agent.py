@@ -543,7 +543,29 @@ async def test_gpus_that_are_not_offered_for_long_are_a_fault_with_both_numbers(
         await host.clock.sleep(240)
         assert host.bad() == set()
         await host.clock.sleep(120)
-        assert "7 of 8 are allocatable" in host.condition("GpuCountMismatch")["message"]
+        found = host.condition("GpuCountMismatch")
+        assert (found["status"], found["reason"]) == ("True", "GpusNotOffered")
+        assert "7 of 8 are allocatable" in found["message"]
+    async with agent_on(host):
+        await host.clock.sleep(60)
+        assert host.bad() == {"GpuCountMismatch"}, "a restarted agent knows its own"
+        await offer(host, 8)
+        await host.clock.sleep(60)
+        assert host.bad() == set(), "offered again is all that was wanted: no boot has to prove it"
+
+
+async def test_a_gpu_that_the_driver_loses_too_is_no_matter_of_the_plug_in_any_more(host: Machine) -> None:
+    async with agent_on(host):
+        await offer(host, 7)
+        await host.clock.sleep(360)
+        assert host.condition("GpuCountMismatch")["reason"] == "GpusNotOffered"
+        host.gpus.missing = {6}
+        await host.clock.sleep(90)
+        assert host.condition("GpuCountMismatch")["reason"] == "GpuCountMismatch"
+        host.gpus.missing = set()
+        await offer(host, 8)
+        await host.clock.sleep(90)
+        assert host.bad() == {"GpuCountMismatch"}, "only a boot proves that it is back"
 
 
 async def test_a_gpu_with_a_fault_of_its_own_is_rightly_not_offered(host: Machine) -> None:
