@@ -1,6 +1,7 @@
 """What ended a job: one verdict from all evidence, by rules in the order of how sure they are.
 
     policy      somebody meant it: time limit, eviction, preemption, shutdown
+    gap         the node has just booted, and its device plug-in is not back: says nothing about the node
     shared      many nodes at once: one cause behind them, none of them is to blame
     hardware    a node of the gang was lost, or shows a fault that ends jobs, or a rank's log says so
     workload    the program says what is wrong with it, or its exit code does
@@ -17,10 +18,12 @@ from collections import Counter
 from collections.abc import Callable
 from datetime import timedelta
 
+from sickbay.api import names
+from sickbay.api.core import Node
 from sickbay.api.job_recovery import JobAttempt
 from sickbay.api.words import JobVerdict
 from sickbay.recover.choose import since_further
-from sickbay.recover.ends import SIGABRT, SIGKILL, SIGTERM, End, outcome
+from sickbay.recover.ends import ADMISSION_REASONS, SIGABRT, SIGKILL, SIGTERM, End, outcome
 from sickbay.recover.evidence import Evidence, Onset, Suspect, Verdict
 from sickbay.recover.logs import Reading, Shows, without_place
 from sickbay.recover.signs import in_window, moment
@@ -43,6 +46,8 @@ TRY_AGAIN = 75
 CONTAINED = "gpu.xid.94"
 """A memory error that the GPU has contained: only the application that met it has to start again."""
 
+GAP = "not admitted: the device plug-in is not back"
+"""Fingerprint of a rank that a node would not start because it offers fewer devices than it has."""
 STALLED = "stalled"
 """Fingerprint of a job that stood still."""
 
@@ -114,6 +119,32 @@ def _scaled_away(evidence: Evidence) -> Verdict | None:
         return None
     why = f"node {root.node} is gone: the infrastructure has taken it away"
     return Verdict(JobVerdict.POLICY, (why,), fingerprint="policy: node gone", conclusive=True)
+
+
+# --- the gap after a boot
+
+
+def _gap(evidence: Evidence) -> Verdict | None:
+    """Pods that a kubelet refuses before its device plug-in has registered fail, and say nothing of the hardware."""
+    root = evidence.root
+    node = evidence.nodes.get(root.node) if root is not None else None
+    if root is None or node is None or root.how != "Refused" or not root.reason.startswith(ADMISSION_REASONS):
+        return None
+    ours, sick = names.QUARANTINE in node.annotations, any(s.decisive for s in evidence.signs.get(node.name, ()))
+    short = _short(node)
+    if not short or (sick and not ours):
+        return None
+    why = f"{node.name} offers {short}: its device plug-in is not back, which says nothing about the node"
+    return Verdict(JobVerdict.TRANSIENT, (why, *_ends(evidence)), fingerprint=GAP, conclusive=True)
+
+
+def _short(node: Node) -> str:
+    """What of its extended resources the node does not offer, in words; "" when it offers all there is."""
+    for resource, capacity in sorted(node.status.capacity.items()):
+        offered = node.status.allocatable.get(resource, "0")
+        if "/" in resource and str(offered) != str(capacity):
+            return f"{offered} of {capacity} {resource}"
+    return ""
 
 
 # --- shared causes
@@ -288,7 +319,8 @@ def _always_this_node(evidence: Evidence) -> Verdict | None:
 
 def _within(attempt: JobAttempt, evidence: Evidence, window: timedelta) -> bool:
     ended = moment(attempt.ended)
-    return ended is not None and evidence.at - ended <= window and attempt.verdict != JobVerdict.POLICY
+    counts = attempt.verdict != JobVerdict.POLICY and attempt.fingerprint != GAP
+    return ended is not None and evidence.at - ended <= window and counts
 
 
 def _wherever_it_runs(evidence: Evidence) -> Verdict | None:
@@ -334,6 +366,7 @@ _RULES: tuple[Rule, ...] = (
     _shared,
     _disrupted,
     _scaled_away,
+    _gap,
     _hardware,
     _program,
     _always_this_node,

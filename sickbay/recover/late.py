@@ -15,7 +15,7 @@ from sickbay.api.words import JobAction, JobVerdict, Mode, RecoveryPhase
 from sickbay.clock import rfc3339
 from sickbay.recover import suspects
 from sickbay.recover.choose import choose
-from sickbay.recover.classify import STALLED, classify
+from sickbay.recover.classify import GAP, STALLED, classify
 from sickbay.recover.evidence import Verdict
 from sickbay.recover.gather import evidence_of
 from sickbay.recover.judge import go
@@ -39,8 +39,8 @@ is looked at again when it runs."""
 def open_incident(record: JobRecovery, now: datetime) -> JobAttempt | None:
     """The latest failed attempt, while late evidence may still change its verdict."""
     failed = next((a for a in reversed(record.status.attempts) if a.verdict), None)
-    if failed is None or failed.verdict not in OPEN or not failed.times.fault:
-        return None
+    if failed is None or failed.verdict not in OPEN or failed.fingerprint == GAP or not failed.times.fault:
+        return None  # once the plug-in is back nothing shows any more why the rank was refused
     at = moment(failed.times.fault)
     return failed if at is not None and now <= at + AFTER + GRACE else None
 

@@ -12,7 +12,7 @@ from sickbay.api.job_recovery import JobAttempt
 from sickbay.api.recovery_policy import RecoveryBudget
 from sickbay.clock import rfc3339
 from sickbay.recover.choose import choose, spent
-from sickbay.recover.classify import classify, fingerprint
+from sickbay.recover.classify import GAP, classify, fingerprint
 from sickbay.recover.ends import End
 from sickbay.recover.evidence import Evidence, Onset, Verdict
 from sickbay.recover.logs import read
@@ -112,6 +112,28 @@ def test_the_verdict(known, verdict):
 def test_only_hardware_names_suspects():
     for _, known, verdict in CASES:
         assert bool(classify(known).suspects) == (verdict == "Hardware")
+
+
+@pytest.mark.case("P134")
+@pytest.mark.parametrize(
+    ("offered", "quarantined", "sick", "verdict"),
+    [("0", True, True, "Transient"), ("0", False, False, "Transient"), ("7", False, True, "Hardware"),
+     ("8", True, True, "Hardware")],
+    ids=["under repair", "booted by itself", "a GPU is sick and kept back", "everything is offered"],
+)  # fmt: skip
+def test_a_pod_refused_before_the_plug_in_is_back_is_not_held_against_the_node(offered, quarantined, sick, verdict):
+    raw = msgspec.to_builtins(node("n0"))
+    raw["metadata"]["annotations"] = {"sickbay.dev/quarantine": "{}"} if quarantined else {}
+    raw["status"] |= {"capacity": {"nvidia.com/gpu": "8"}, "allocatable": {"nvidia.com/gpu": offered}}
+    refused = end(how="Refused", reason="UnexpectedAdmissionError")
+    found = classify(evidence(refused, nodes=[msgspec.convert(raw, Node)], signs={"n0": sign()} if sick else None))
+    assert (found.verdict, bool(found.suspects)) == (verdict, verdict == "Hardware")
+
+
+@pytest.mark.case("P134")
+def test_refusals_in_the_gap_make_no_history_of_a_node():
+    gaps = [attempt(n, "Transient", GAP, rank=str(n)) for n in (1, 2, 3)]
+    assert not classify(evidence(end(code=1), attempts=gaps)).suspects
 
 
 @pytest.mark.case("P154")
