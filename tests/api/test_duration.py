@@ -18,6 +18,9 @@ READ = [
     ("1h30m", timedelta(hours=1, minutes=30)),
     ("1d12h", timedelta(days=1, hours=12)),
     ("250ms", timedelta(milliseconds=250)),
+    ("1.5h", timedelta(minutes=90)),
+    ("0.25d", timedelta(hours=6)),
+    ("1m0.5s", timedelta(minutes=1, milliseconds=500)),
     ("1m500ms", timedelta(minutes=1, milliseconds=500)),
 ]
 
@@ -27,7 +30,9 @@ def test_a_duration_is_read(text, span):
     assert parse_duration(text) == span
 
 
-@pytest.mark.parametrize("text", ["", "5", "s", "-5s", "5 m", "1.5h", "5m1h", "1w", "5m5m", "5M", "٣s", "5s\n"])
+@pytest.mark.parametrize(
+    "text", ["", "5", "s", "-5s", "5 m", "1.h", ".5h", "1,5h", "5m1h", "1w", "5m5m", "5M", "٣s", "5s\n"]
+)
 def test_what_is_no_duration_is_an_error_that_names_it_and_the_form(text):
     with pytest.raises(ValueError, match=re.escape(repr(text))) as error:
         parse_duration(text)
