@@ -69,6 +69,8 @@ class History:
     def __init__(self, journal: Journal) -> None:
         self._journal = journal
         self._nodes: dict[str, tuple[list[float], list[Obj | None]]] = {}
+        self._first_of_ours: dict[tuple[str, float], int] = {}
+        """How many versions a Node had before our first write to it at that moment."""
         self.created: dict[str, float] = {}
         """When each Event, NodeRepair and NodeTask was made, by its UID."""
         self.taken: dict[tuple[str, str], Obj] = {}
@@ -83,6 +85,8 @@ class History:
             self.taken[write.namespace, write.name] = {"metadata": (write.old or {})["metadata"]}
         if write.resource == NODES:
             times, versions = self._nodes.setdefault(write.name, ([], []))
+            if write.user in OURS:
+                self._first_of_ours.setdefault((write.name, self._journal.now()), len(versions))
             times.append(self._journal.now())
             versions.append(write.new)
         elif write.resource in (EVENTS, REPAIRS, TASKS) and write.old is None and write.new is not None:
@@ -113,7 +117,16 @@ class History:
         for times, versions in self._nodes.values():
             kept = max(0, bisect_right(times, before) - 1)
             del times[:kept], versions[:kept]
+        self._first_of_ours.clear()
         self.created = {uid: at for uid, at in self.created.items() if at >= before}
+
+    def node_before_us(self, name: str, at: float) -> Obj | None:
+        """The Node as it was at `at` before we wrote to it at that very moment. A reaction takes no time in the
+        simulator, so that who names the moment of a fault means the Node before it."""
+        before = self._first_of_ours.get((name, at))
+        if before:
+            return self._nodes[name][1][before - 1]
+        return self.node_at(name, at)
 
     def node_at(self, name: str, at: float) -> Obj | None:
         """The Node as it was after the last write at or before `at`; None where there was none."""

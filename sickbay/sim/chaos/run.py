@@ -9,7 +9,6 @@ from dataclasses import dataclass, field
 
 import msgspec
 
-from sickbay.apiserver.errors import StatusError
 from sickbay.apiserver.writes import Write
 from sickbay.sim.chaos.bystanders import Bystanders, end_weather
 from sickbay.sim.chaos.dice import Dice
@@ -21,14 +20,12 @@ from sickbay.sim.invariants import Invariants, Violation
 from sickbay.sim.logs import listening
 from sickbay.sim.loop import DeadlockError, StandstillError, VirtualLoop, run_virtual
 from sickbay.sim.scenario.clockwork import Clockwork
-from sickbay.sim.scenario.defaults import objects_of
 from sickbay.sim.scenario.functions import moment
 from sickbay.sim.scenario.judge import Case
 from sickbay.sim.scenario.judgement import Expressions
-from sickbay.sim.scenario.runner import pool_spec
+from sickbay.sim.scenario.runner import set_the_stage
 from sickbay.sim.world import World
 
-CREATOR = "scenario"
 REPAIRS = "noderepairs.sickbay.dev"
 PACE = 2.0
 """Leases and heartbeats are half as frequent as usual: a good part of a small world's work is nothing else."""
@@ -114,7 +111,7 @@ class _Run:
 
     async def _story(self) -> None:
         world, scenario = self._world, self._drawing.scenario
-        self._set_up()
+        set_the_stage(world, scenario)
         world.store.after_write(self._written)
         world.journal.on_change.append(self._changed)
         self._clockwork.arm()
@@ -132,20 +129,6 @@ class _Run:
         if self._drawing.file:
             for case in self._cases:
                 case.judge_moment(last=True)
-
-    def _set_up(self) -> None:
-        world, scenario = self._world, self._drawing.scenario
-        for entry in scenario.fleet:
-            world.fleet.add_pool(pool_spec(entry))
-        for manifest in objects_of(scenario):
-            try:
-                world.apply(manifest, CREATOR)
-            except StatusError as error:
-                raise ValueError(
-                    f"seed {self._drawing.seed} draws a {manifest['kind']} nobody takes: {error}"
-                ) from error
-        world.settle()
-        world.start()
 
     def _changed(self) -> None:
         self._clockwork.look()

@@ -6,6 +6,7 @@ from typing import Any
 
 from sickbay.api.names import API_VERSION
 from sickbay.apiserver import mergepatch
+from sickbay.sim.scenario.manifest import Manifest
 from sickbay.sim.scenario.spec import FleetEntry, Scenario
 
 RULE = "automatic"
@@ -15,10 +16,11 @@ STEPS = ("Quarantine", "Drain", "Repair", "Validate", "Unquarantine")
 def objects_of(scenario: Scenario) -> list[dict[str, Any]]:
     """The objects to create, defaults first; an object of a default's name is merged over it."""
     defaults = [_rule(), *map(_pool, scenario.fleet)] if scenario.defaults else []
-    merged = {_identity(obj): obj for obj in defaults}
+    merged: dict[tuple[str, str, str, str], dict[str, Any]] = {_identity(obj): obj for obj in defaults}
     for obj in scenario.objects:
         identity = _identity(obj)
-        merged[identity] = mergepatch.merge(merged[identity], obj) if identity in merged and defaults else obj
+        over = identity in merged and bool(defaults)
+        merged[identity] = Manifest(mergepatch.merge(merged[identity], obj), obj.line, obj.path) if over else obj
     return list(merged.values())
 
 

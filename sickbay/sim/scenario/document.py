@@ -19,6 +19,8 @@ from sickbay.api.duration import parse_duration
 
 T = TypeVar("T")
 
+_MERGE = "tag:yaml.org,2002:merge"
+
 
 class BadFileError(Exception):
     """A scenario file is wrong; the text is `file:line: key: what and what to do`."""
@@ -98,12 +100,27 @@ class _Tree:
     def _map(self, line: int, node: yaml.MappingNode) -> Map:
         mapping = Map(self._file, line)
         for key_node, value_node in node.value:
+            if key_node.tag == _MERGE:
+                self._merge(mapping, value_node)
+        for key_node, value_node in node.value:
             key, key_line = key_node.value, key_node.start_mark.line + 1
+            if key_node.tag == _MERGE:
+                continue
             # `name: off` names something: YAML 1.1 alone takes it for a boolean.
             named = key == "name" and value_node.tag.endswith(":bool")
             mapping[key] = value_node.value if named else self.value(value_node)
             mapping.lines[key] = key_line
         return mapping
+
+    def _merge(self, mapping: Map, node: yaml.Node) -> None:
+        """`<<`: what the named mappings say, the first of them first; the mapping's own keys come later and win."""
+        for source in node.value if isinstance(node, yaml.SequenceNode) else [node]:
+            if not isinstance(source, yaml.MappingNode):
+                line = node.start_mark.line + 1
+                raise BadFileError(self._file, line, "<<", "must name a mapping (<<: *name) or a list of them")
+            merged = self._map(source.start_mark.line + 1, source)
+            for key in merged.keys() - mapping.keys():
+                mapping[key], mapping.lines[key] = merged[key], merged.lines[key]
 
 
 def plain(value: Any) -> Any:
@@ -152,7 +169,8 @@ class Reader:
 
     def need(self, key: str) -> Any:
         if not self.has(key):
-            raise self.error(key, "is missing")
+            near = difflib.get_close_matches(key, self.mapping.keys() - self._known, n=1, cutoff=0.75)
+            raise self.error(key, f"is missing; is it meant by {near[0]!r}?" if near else "is missing")
         return self.mapping[key]
 
     def text(self, key: str, default: str | None = None) -> str:

@@ -101,7 +101,7 @@ class View:
 
     def node_at(self, name: str, at: timedelta) -> Obj:
         self.reads |= {f"{NODES}/{name}", "now"}
-        return complete(self._world.history.node_at(name, at.total_seconds()) or {})
+        return complete(self._world.history.node_before_us(name, at.total_seconds()) or {})
 
     def nodes(self) -> list[Obj]:
         return list(map(complete, self._all(NODES)))

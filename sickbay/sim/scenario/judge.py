@@ -49,9 +49,11 @@ class Case:
     def judge_moment(self, last: bool = False) -> None:
         """One of its own moments has come, and nothing more can happen at it; `last` = the run is over."""
         self.judge_now()
+        wanted, now = self.expectation, self._expressions.now.total_seconds()
+        if self.outcome is None and wanted.form in ("always", "never") and now == wanted.start:
+            self._hold(now)
         if self.outcome is not None:
             return
-        wanted, now = self.expectation, self._expressions.now.total_seconds()
         if wanted.form == "by" and (now >= wanted.start or last):
             self._decide(False, now)
         elif wanted.form == "at" and (now >= wanted.start or last):
@@ -63,9 +65,12 @@ class Case:
             self._count(now)
 
     def _in_window(self, now: float) -> bool:
+        """What holds until a moment need not outlive what happens at it, and what begins at one begins after it: an
+        entry of the timeline and what follows from it take no time here."""
         wanted = self.expectation
-        held = wanted.form in ("always", "never")
-        return held and wanted.start <= now and (wanted.end is None or now <= wanted.end)
+        if wanted.form not in ("always", "never"):
+            return False
+        return (wanted.start < now or now == wanted.start == 0) and (wanted.end is None or now < wanted.end)
 
     def _hold(self, now: float) -> None:
         verdict = self._expression.judge()

@@ -64,7 +64,7 @@ class _Run:
 
     async def run(self) -> None:
         world, scenario = self._world, self._scenario
-        self._set_up()
+        set_the_stage(world, scenario)
         self._watch()
         self._clockwork.arm()
         self._changed()
@@ -86,19 +86,6 @@ class _Run:
                 scenario.file, scenario.line, "spec.components", f"this version has no {', '.join(missing)}"
             )
         return scenario.components
-
-    def _set_up(self) -> None:
-        world, scenario = self._world, self._scenario
-        for entry in scenario.fleet:
-            world.fleet.add_pool(pool_spec(entry))
-        for manifest in objects_of(scenario):
-            try:
-                world.apply(manifest, CREATOR)
-            except (StatusError, LookupError) as error:
-                name = f"{manifest['kind']} {manifest['metadata'].get('name', '')}"
-                raise BadFileError(scenario.file, scenario.line, "spec.objects", f"{name}: {error}") from None
-        world.settle()
-        world.start()
 
     def _watch(self) -> None:
         world, loop = self._world, self._world.loop
@@ -137,6 +124,24 @@ class _Run:
         self._invariants.at_end()
         outcomes += [Outcome(f"invariant: {v.text}", ok=False, at=v.at) for v in self._invariants.violations]
         outcomes += [_broken(problem) for problem in self._world.problems]
+
+
+def set_the_stage(world: World, scenario: Scenario) -> None:
+    """The fleet and the objects, as they stand at 0s. Raises BadFileError for what the API server does not take."""
+    for index, entry in enumerate(scenario.fleet):
+        try:
+            world.fleet.add_pool(pool_spec(entry))
+        except StatusError as error:
+            raise BadFileError(scenario.file, entry.line, f"spec.fleet[{index}]", str(error)) from None
+    for manifest in objects_of(scenario):
+        try:
+            world.apply(manifest, CREATOR)
+        except (StatusError, LookupError) as error:
+            name = f"{manifest['kind']} {manifest['metadata'].get('name', '')}"
+            line, path = getattr(manifest, "line", scenario.line), getattr(manifest, "path", "spec.objects")
+            raise BadFileError(scenario.file, line, path, f"{name}: {error}") from None
+    world.settle()
+    world.start()
 
 
 def _settings(scenario: Scenario) -> Settings:

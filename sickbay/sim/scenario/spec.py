@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any
 
 from sickbay.sim.scenario.backend import ProviderSpec, read_provider
 from sickbay.sim.scenario.document import BadFileError, Map, Reader, Seq, load, merge_patch, read_each
 from sickbay.sim.scenario.expectation import Expectation, read_expectation
-from sickbay.sim.scenario.manifest import read_manifest
+from sickbay.sim.scenario.manifest import Manifest, read_manifest
 from sickbay.sim.scenario.timeline import Entry, read_entry
 
 API_VERSION = "test.sickbay.dev/v1alpha1"
@@ -28,6 +27,7 @@ class FleetEntry:
     zone: str = ""
     rack: int = 0
     provider: ProviderSpec = field(default_factory=ProviderSpec)
+    line: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +46,7 @@ class Scenario:
     replicas: int
     defaults: bool
     fleet: tuple[FleetEntry, ...]
-    objects: tuple[dict[str, Any], ...]
+    objects: tuple[Manifest, ...]
     timeline: tuple[Entry, ...]
     expect: tuple[Expectation, ...]
 
@@ -170,6 +170,7 @@ def _read_fleet(reader: Reader) -> FleetEntry:
         zone=reader.text("zone", ""),
         rack=reader.integer("rack", 0),
         provider=read_provider(provider) if provider else ProviderSpec(),
+        line=reader.mapping.line,
     )
 
 

@@ -38,6 +38,13 @@ def test_words_that_yaml_takes_for_booleans_can_be_names():
     assert [run.name for run in read("f.yaml", scenario(variants))] == ["s/off", "s/yes", "s/2"]
 
 
+def test_mappings_may_be_merged_and_their_own_keys_win():
+    merged = "fleet: [&a {pool: a, nodes: 3, gpus: 2}, {<<: *a, pool: b}, {pool: c, <<: [{gpus: 4}, *a], nodes: 1}]"
+    (run,) = read("f.yaml", scenario(merged))
+    assert [(e.pool, e.nodes, e.gpus) for e in run.fleet] == [("a", 3, 2), ("b", 3, 2), ("c", 1, 4)]
+    assert "<<: must name a mapping" in mistake(scenario("fleet: [{<<: text, pool: a, nodes: 1}]"))
+
+
 def test_a_file_may_hold_several_documents():
     two = MINIMAL.replace("name: s", "name: t") + "  until: 2h\n"
     assert [run.name for run in read("f.yaml", scenario("until: 1h") + "---\n" + two)] == ["s", "t"]
@@ -48,6 +55,9 @@ def test_a_file_may_hold_several_documents():
     [
         pytest.param("untill: 1h", "f.yaml:5: spec.untill: unknown key; did you mean 'until'?", id="unknown key"),
         pytest.param("until: soon", "f.yaml:5: spec.until: must be a duration such as 90s, 30m, 24h or 7d", id="time"),
+        pytest.param(
+            "fleet: [{pool: a, node: 1}]", "spec.fleet[0].nodes: is missing; is it meant by 'node'?", id="nearly"
+        ),
         pytest.param("seed: x", "f.yaml:5: spec.seed: must be a whole number, not 'x'", id="number"),
         pytest.param("components: [agnet]", "spec.components: 'agnet' is none of agent, decide", id="component"),
         pytest.param("fleet: [{nodes: 1}]", "f.yaml:5: spec.fleet[0].pool: is missing", id="missing"),

@@ -46,7 +46,11 @@ CORDON = "timeline: [{at: 60s, do: cordon, node: train-0}, {at: 120s, do: uncord
         pytest.param("{at: 60s, that: \"cordoned('train-0')\"}", True, id="at, after what happens then"),
         pytest.param("{at: 120s, that: \"cordoned('train-0')\"}", False, id="at, no longer"),
         pytest.param("{always: true, that: \"cordoned('train-0')\", from: 60s, to: 119s}", True, id="always in window"),
-        pytest.param("{always: true, that: \"cordoned('train-0')\", from: 60s, to: 120s}", False, id="always, broken"),
+        pytest.param("{always: true, that: \"cordoned('train-0')\", from: 60s, to: 121s}", False, id="always, broken"),
+        pytest.param(
+            "{always: true, that: \"cordoned('train-0')\", from: 60s, to: 120s}", True, id="always, until then"
+        ),
+        pytest.param("{never: true, that: \"cordoned('train-0')\", from: 120s}", True, id="never, from then on"),
         pytest.param("{never: true, that: \"cordoned('train-1')\"}", True, id="never"),
         pytest.param("{never: true, that: \"cordoned('train-0')\"}", False, id="never, but once"),
         pytest.param("{never: true, that: \"cordoned('train-0')\", from: 121s}", True, id="never, later"),
@@ -190,9 +194,40 @@ def test_refused_demands_a_refusal_with_its_text():
     assert "was accepted" in failures(f"timeline: [{{at: 1s, do: apply, manifest: {good}, refused: level}}]")[0]
 
 
-def test_a_bad_object_is_a_bad_file():
-    with pytest.raises(BadFileError, match=r"f\.yaml:1: spec\.objects: Hold h: .*level"):
-        play("objects: [{apiVersion: sickbay.dev/v1alpha1, kind: Hold, metadata: {name: h}, spec: {level: Sometimes}}]")
+@pytest.mark.parametrize(
+    ("spec", "told"),
+    [
+        ("objects: [{apiVersion: v1, kind: Podd, metadata: {name: p}}]", r"f.yaml:9: spec.objects\[0\]: Podd p: "),
+        (
+            "objects:\n- {apiVersion: sickbay.dev/v1alpha1, kind: Hold, metadata: {name: h}, spec: {level: Sometimes}}",
+            r"f.yaml:10: spec.objects\[0\]: Hold h: .*level",
+        ),
+        ("until: 1m", r"f.yaml:7: spec.fleet\[0\]: Node .* lowercase"),
+    ],
+    ids=["an unknown kind", "a bad value", "a node"],
+)
+def test_what_the_api_server_does_not_take_is_told_with_its_place(spec, told):
+    head = HEAD.replace("pool: train", "pool: Train") if spec.startswith("until") else HEAD + "  seed: 1\n"
+    with pytest.raises(BadFileError, match=told):
+        play(spec.replace("until: 1m", "seed: 1"), head)
+
+
+def test_the_node_as_at_a_moment_is_the_node_before_our_answer_to_that_moment():
+    """A reaction takes no time here: who names the moment of a fault means the node before it."""
+    head = HEAD.replace("components: []", "components: [decide, execute]")
+    spec = """timeline: [{at: 60s, do: condition, node: train-0, type: Bad, status: "True"}]
+objects:
+- apiVersion: sickbay.dev/v1alpha1
+  kind: FaultType
+  metadata: {name: test.bad}
+  spec:
+    {class: Node, severity: Error, scope: Node, match: [{condition: {type: Bad}}], remedy: [{action: RepairHardware}],
+     clearsBy: condition}
+expect:
+- {at: 60s, that: "cordoned('train-0') && !same('train-0', duration('60s'))"}
+- {at: 61s, that: "nodeAt('train-0', duration('60s')).status.conditions.exists(c, c.type == 'Bad')"}
+- {at: 61s, that: "nodeAt('train-0', duration('61s')).spec.unschedulable"}"""
+    assert all(outcome.ok for outcome in play(spec, head).outcomes), play(spec, head).outcomes
 
 
 def test_defaults_bring_a_pool_and_the_rule_and_objects_are_merged_over_them():
