@@ -19,7 +19,7 @@ from sickbay.api.duration import parse_duration
 from sickbay.api.infra_event import InfraEvent
 from sickbay.api.job_recovery import JobRecovery
 from sickbay.api.node_repair import NodeRepair
-from sickbay.api.words import MessageCategory, Needs, Outcome, Phase, RecoveryPhase, WaitsFor
+from sickbay.api.words import MessageCategory, Needs, Outcome, Phase, RecoveryPhase, StepState, WaitsFor
 from sickbay.clock import parse_time, rfc3339
 
 STALE = timedelta(hours=1)
@@ -92,7 +92,7 @@ def recent(moment: str | None, now: datetime) -> bool:
 
 
 def _opened(repair: NodeRepair, now: datetime, due: Due) -> None:
-    if not recent(repair.metadata.creation_timestamp, now):
+    if not recent(repair.metadata.creation_timestamp, now) or _one_of_many(repair):
         return
     faults = ", ".join(f.type + (f" on {', '.join(f.devices)}" if f.devices else "") for f in repair.spec.faults)
     evidence = "; ".join(e for f in repair.spec.faults[:1] for e in f.evidence[:2])
@@ -106,6 +106,15 @@ def _opened(repair: NodeRepair, now: datetime, due: Due) -> None:
     category = MessageCategory.DEVICE_FAULT if repair.spec.faults else MessageCategory.REPAIR_PROGRESS
     at = repair.metadata.creation_timestamp or ""
     due.messages.append(_message(repair, "opened", category, what, text, warning=True, at=at))
+
+
+def _one_of_many(repair: NodeRepair) -> bool:
+    """A storm is told once, for its pool: not for each node that waits for its end, or that is well again before."""
+    status = repair.status
+    if "opened" in status.notified:
+        return False
+    untouched = status.outcome == Outcome.SELF_RECOVERED and status.step("Quarantine").state != StepState.DONE
+    return untouched or status.current.waits_for == WaitsFor.STORM
 
 
 def _quarantined(repair: NodeRepair, now: datetime, due: Due) -> None:
@@ -172,7 +181,7 @@ def latest(since: datetime, moments: list[timedelta], now: datetime, due: Due) -
 
 def _ended(repair: NodeRepair, now: datetime, due: Due) -> None:
     status = repair.status
-    if not repair.ended or not recent(status.ended_at, now):
+    if not repair.ended or not recent(status.ended_at, now) or _one_of_many(repair):
         return
     more = {"warning": status.phase == Phase.FAILED, "at": status.ended_at or ""}
     title = f"repair ended: {status.outcome}"

@@ -39,7 +39,10 @@ def _storm(pool: RepairPool, storm: StormStatus, now: datetime, due: Due) -> Non
         return
     # Two storms may begin in one second: the cause tells them apart, in as many characters as a key has room for.
     cause = hashlib.sha256(storm.cause.encode()).hexdigest()[:8]
-    text = f"{storm.nodes} nodes: {storm.cause}. Look for what they share; none of them is repaired until this is over."
+    text = (
+        f"A storm, {storm.nodes} nodes: {storm.cause}. Look for the one shared cause; none of them is repaired "
+        "until this is over."
+    )
     command = _annotate(pool, names.END_STORM, storm.since)
     _call(pool, f"storm/{storm.since}/{cause}", "many nodes fail at once", text, command, storm.since, now, due)
 

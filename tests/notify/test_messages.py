@@ -54,6 +54,16 @@ def test_a_new_repair_is_told_as_a_device_fault_with_what_was_seen_and_what_is_p
     assert "Repair (RebootNode)" in message.text
 
 
+def test_a_node_of_a_storm_is_told_when_its_own_repair_goes_on_and_not_before() -> None:
+    waiting = {"current": {"step": "Quarantine", "waitsFor": "Storm", "since": rfc3339(at(0))}}
+    assert of_repair(repair("WaitingSlot", **waiting), at(1)).messages == []
+    ended = {"outcome": "SelfRecovered", "endedAt": rfc3339(at(60))}
+    assert of_repair(repair("Cancelled", **ended), at(61)).messages == []
+    known = repair("Cancelled", notified={"opened": "x"}, **ended)
+    assert "ended" in keys(of_repair(known, at(61)))
+    assert keys(of_repair(repair(), at(61))) == ["opened"]
+
+
 def record(phase: str, since: float = 0) -> JobRecovery:
     body = {
         "metadata": {"name": "job-llm", "namespace": "team", "uid": "j1"},
