@@ -17,6 +17,7 @@ import msgspec
 
 from sickbay.api import entries, names
 from sickbay.api.core import Node, NodeCondition
+from sickbay.convert import trace
 from sickbay.kube import nodes
 
 MANAGER = "sickbay-agent"
@@ -72,7 +73,7 @@ def _unknown(node: Node, type_: str, now: str) -> NodeCondition | None:
 def _is_the_agents(condition: NodeCondition, owned: frozenset[str] | None) -> bool:
     if owned is not None:
         return condition.type in owned
-    if condition.type not in writable():
+    if condition.type not in writable() or trace.is_from_events(condition):
         return False
     return condition.status == "False" or names.agents_own(condition.type, condition.reason)
 

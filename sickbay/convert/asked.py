@@ -13,6 +13,7 @@ from typing import Any
 import msgspec
 
 from sickbay.api import entries
+from sickbay.api.actions import NO_NODE_REPAIR
 from sickbay.api.duration import parse_duration
 from sickbay.api.fault_type import AlertMatch, EventMatch, FaultType, ObjectMatch
 from sickbay.api.names import condition_type
@@ -20,6 +21,8 @@ from sickbay.api.words import ClearsBy
 
 WINDOW = "10m"
 """`match.event.window` where none is given (api.md)."""
+AGENT, RAISED = "sickbay-agent", "RaisedByFaultType"
+"""Who tells of mild faults, and the reason of a condition that is made of that because people want it repaired."""
 SOAK = "5m"
 """`validation.soak` of `clearsBy: silence` where none is given, as in decide."""
 
@@ -33,6 +36,8 @@ class EventTest:
     type: str
     count: int
     window: float
+    word: str = ""
+    """Reason of the condition; empty = that of the Event."""
 
 
 @dataclass(frozen=True)
@@ -61,22 +66,48 @@ def asked(overrides: Iterable[Mapping[str, Any]]) -> dict[str, Asked]:
     found = {}
     for name, document in entries.merged(overrides).items():
         matches = (document.get("spec") or {}).get("match") or ()
-        if not any(isinstance(m, Mapping) and m.keys() & {"event", "object", "alert"} for m in matches):
+        outside = any(isinstance(m, Mapping) and m.keys() & {"event", "object", "alert"} for m in matches)
+        if not outside and name not in created:
             continue
         try:
-            one = _asked(name, msgspec.convert(document, FaultType), created.get(name))
+            type_ = msgspec.convert(document, FaultType)
+            told = () if outside else _told_by_event(name, type_)
+            if not outside and not told:
+                continue
+            one = _asked(name, type_, created.get(name), told)
         except (msgspec.ValidationError, ValueError):
             continue
         found[one.condition] = one
     return found
 
 
-def _asked(name: str, type_: FaultType, created: str | None) -> Asked:
+def _told_by_event(name: str, type_: FaultType) -> tuple[EventTest, ...]:
+    """The agent's own Event, for a built-in fault that is only told as one and that people now want repaired.
+
+    The agent knows the built-in catalogue alone: of what asks nothing of a node there it writes no condition.
+    """
+    builtin = entries.builtin()[1].get(name)
+    if builtin is None or _is_reported(builtin["spec"]) or not _wants_repair(type_):
+        return ()
+    return (EventTest(AGENT, condition_type(name), "", 1, parse_duration(WINDOW).total_seconds(), RAISED),)
+
+
+def _is_reported(spec: Mapping[str, Any]) -> bool:
+    """Whether the agent writes a condition of it: severity Error or more, and more to do than a restart of the job."""
+    acts = {rung["action"] for rung in spec.get("remedy") or ()}
+    return spec.get("severity") in ("Error", "Critical") and bool(acts - NO_NODE_REPAIR)
+
+
+def _wants_repair(type_: FaultType) -> bool:
+    return any(rung.action not in NO_NODE_REPAIR for rung in type_.spec.remedy or ())
+
+
+def _asked(name: str, type_: FaultType, created: str | None, told: tuple[EventTest, ...] = ()) -> Asked:
     matches = type_.spec.match or []
     soak = type_.spec.validation.soak if type_.spec.validation is not None else None
     return Asked(
         name=name,
-        events=tuple(_event(m.event) for m in matches if m.event is not None),
+        events=(*(_event(m.event) for m in matches if m.event is not None), *told),
         objects=tuple(m.object for m in matches if m.object is not None),
         alerts=tuple(m.alert for m in matches if m.alert is not None),
         clears_by=type_.spec.clears_by or ClearsBy.CONDITION,

@@ -96,7 +96,7 @@ def judge(
             mark = Trace(times[-1], node.boot_id)
             many = f"{test.count} times {test.reason} within {test.window:g} s" if test.count > 1 else test.reason
             text = f"{many[:400]}, as {(test.source or 'Events')[:200]} said; fault {one.name} {mark}"
-            return Judged(Wanted(one.condition, "True", _word(one.condition, test.reason), text), 0.0)
+            return Judged(Wanted(one.condition, "True", test.word or _word(one.condition, test.reason), text), 0.0)
     return Judged()
 
 

@@ -48,6 +48,9 @@ class Catalogue:
     problems: Mapping[str, str] = field(default_factory=dict)
     """Why a type is set aside, by its name."""
 
+    own: frozenset[str] = frozenset()
+    """Types that people added: no built-in entry has their name."""
+
     def get(self, name: str) -> FaultType | None:
         return self.types.get(name)
 
@@ -70,7 +73,8 @@ def build(overrides: Iterable[Mapping[str, Any]] = ()) -> Catalogue:
         for condition, test in ready.tests:
             by_condition.setdefault(condition, []).append((name, test))
         by_cel.extend((name, program) for program in ready.programs)
-    return Catalogue(version, types, by_condition, by_cel, problems)
+    own = frozenset(types) - builtin.keys()
+    return Catalogue(version, types, by_condition, by_cel, problems, own)
 
 
 class _Ready(NamedTuple):

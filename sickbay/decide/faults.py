@@ -7,6 +7,7 @@ took "no longer reported" for "recovered" returned broken nodes when their detec
 
 from __future__ import annotations
 
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
@@ -65,13 +66,30 @@ def active_faults(node: Node, catalogue: Catalogue, failed: dict[str, str] | Non
                 f"condition/{condition.type}",
                 condition.reason,
                 condition.message,
-                _devices_of(name, devices),
+                _devices_of(name, devices, condition.type),
                 condition.status,
             )
     for name, program in catalogue.by_cel:
         if name not in found and _matches(name, program, node, failed):
             found[name] = Active(name, catalogue.types[name], None, "cel", "", "", _devices_of(name, devices))
     return [found[name] for name in sorted(found)]
+
+
+def displaced(active: Iterable[Active], own: Collection[str]) -> dict[str, str]:
+    """The built-in types among these that people's own types take the place of, with the reason.
+
+    Who writes a FaultType for a condition says what is to be done about it: how long it must last, what repairs it,
+    when it is over. A built-in entry that reads the same condition must not act, or ask for its own proof, beside it.
+
+    own   the types that count as people's own here
+    """
+    active = list(active)
+    theirs = {each.source: each.name for each in active if each.name in own and each.source != "cel"}
+    return {
+        each.name: f"gives way to {theirs[each.source]}, which reads the same condition"
+        for each in active
+        if each.source in theirs and each.name not in own
+    }
 
 
 def _matches(name: str, program: Program, node: Node, failed: dict[str, str] | None) -> bool:
@@ -83,8 +101,13 @@ def _matches(name: str, program: Program, node: Node, failed: dict[str, str] | N
         return False
 
 
-def _devices_of(name: str, devices: list[DeviceFaults]) -> tuple[str, ...]:
-    return tuple(d.uuid or d.pci for d in devices if name in d.faults)
+def _devices_of(name: str, devices: list[DeviceFaults], condition: str = "") -> tuple[str, ...]:
+    """The devices that the agent names for this fault, or for the one of its own whose condition the type reads."""
+    return tuple(
+        d.uuid or d.pci
+        for d in devices
+        if name in d.faults or any(names.condition_type(fault) == condition for fault in d.faults)
+    )
 
 
 def moment(text: str | None) -> datetime | None:

@@ -6,7 +6,7 @@ from sickbay.api.actions import ACTIONS
 from sickbay.api.fault_type import Rung
 from sickbay.api.node_repair import Plan
 from sickbay.api.words import Needs, Outcome, Step, StepState
-from sickbay.decide import gate
+from sickbay.decide import gate, servicename
 from sickbay.decide.ladder import next_rung
 from sickbay.decide.plan import with_empty_node
 from sickbay.decide.replan import first_undone
@@ -25,7 +25,9 @@ def chosen(work: Work) -> bool:
     if plan is not work.plan:
         _grow(work, plan)
         return False
-    work.current.action, work.current.args = rung.action, dict(rung.args)
+    lead = next(iter(work.repair.spec.faults), None)
+    known = work.view.types.get(lead.type) if lead is not None else None
+    work.current.action, work.current.args = rung.action, servicename.arguments(rung, known)
     return True
 
 

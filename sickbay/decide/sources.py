@@ -28,7 +28,7 @@ from sickbay.decide.arbitration import ordered
 from sickbay.decide.daemonsets import Tolerance
 from sickbay.decide.domains import onset_key
 from sickbay.decide.excuse import excused
-from sickbay.decide.faults import Active, active_faults
+from sickbay.decide.faults import Active, active_faults, displaced
 from sickbay.decide.hand import holds_node, untouched
 from sickbay.decide.membership import Memberships
 from sickbay.decide.ondemand import OnDemand
@@ -148,9 +148,11 @@ class Sources:
         return matched, sizes
 
     def treatable(self, node: Node) -> list[Active]:
-        """The active faults that somebody may act on: all but those of types that are set aside."""
+        """The active faults that somebody may act on: all but those of types that are set aside or give way."""
         aside, active = self.guard.set_aside, self.active(node)
-        return [each for each in active if each.name not in aside] if aside else active
+        left = [each for each in active if each.name not in aside] if aside else active
+        given_way = displaced(left, self.catalogue.own) if len(left) > 1 else {}
+        return [each for each in left if each.name not in given_way] if given_way else left
 
     def active(self, node: Node) -> list[Active]:
         """The node's active faults, the leading one first."""

@@ -292,3 +292,24 @@ def test_a_condition_from_events_never_looks_like_the_agents_own(reason: str) ->
     judged = judge(one, node(), [told(0, reason=reason)], [], Memory(), 0.0)
     assert judged.wanted is not None and judged.wanted.status == "True"
     assert not names.agents_own(judged.wanted.type, judged.wanted.reason)
+
+
+@pytest.mark.parametrize(
+    ("name", "spec", "heard"),
+    [
+        pytest.param("gpu.xid.94", {"remedy": [{"action": "RebootNode"}]}, True, id="mild-for-us-and-grave-for-them"),
+        pytest.param("gpu.xid.94", {"severity": "Critical"}, False, id="still-nothing-to-do-on-the-node"),
+        pytest.param("gpu.xid.79", {"remedy": [{"action": "PowerCycle"}]}, False, id="the-agent-writes-its-condition"),
+        pytest.param("acme.own", {"remedy": [{"action": "RebootNode"}]}, False, id="no-built-in-entry"),
+        pytest.param(
+            "gpu.xid.94",
+            {"remedy": [{"action": "RebootNode"}], "match": [{"alert": {"name": "Hot", "node": "node"}}]},
+            False,
+            id="they-say-by-what-it-is-known",
+        ),
+    ],
+)
+def test_a_fault_that_is_only_told_is_taken_up_once_people_want_it_repaired(name, spec, heard) -> None:
+    found = asked([{"metadata": {"name": name, "creationTimestamp": "2027-03-01T08:00:00Z"}, "spec": spec}])
+    tests = [test for one in found.values() if one.name == name for test in one.events]
+    assert [(t.source, t.reason) for t in tests] == ([("sickbay-agent", "NvidiaXID94Error")] if heard else [])

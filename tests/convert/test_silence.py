@@ -110,3 +110,9 @@ def test_the_condition_that_says_blind_is_made_where_an_agent_never_wrote_it() -
     assert unknown(node(), {}) == {"DetectionBlind"}
     assert agents.marked_silent(node(conditions={"DetectionBlind": ("Unknown", "AgentSilent")}))
     assert not agents.marked_silent(node(conditions={"DetectionBlind": ("Unknown", "SourceBroken")}))
+
+
+def test_what_convert_itself_made_of_events_is_not_the_silent_agents() -> None:
+    told = ("False", "Rebooted", "over (last -, boot b1)")
+    changed = agents.to_unknown(node(conditions={"NvidiaXID94Error": told, "NvidiaXID95Error": "False"}), {}, stamp(0))
+    assert [condition.type for condition in changed] == ["NvidiaXID95Error", "DetectionBlind"]

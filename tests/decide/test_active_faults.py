@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from sickbay.decide.faults import Active, active_faults
+from sickbay.decide.catalogue import build
+from sickbay.decide.faults import Active, active_faults, displaced
 from sickbay.recover.signs import Signs
 from tests.decide.made import at, catalogue, fault_type, node
 
@@ -110,3 +111,26 @@ def test_a_time_that_cannot_be_read_is_no_time():
     active = found(node(conditions=conditions))["test.reboot"]
     assert active.since is None
     assert active.identity == "condition/TestReboot"
+
+
+def test_a_type_that_reads_the_agents_condition_has_the_devices_of_the_agents_fault():
+    devices = '[{"uuid": "GPU-1", "pci": "0000:3b:00", "faults": ["gpu.xid.95"]}]'
+    own = fault_type("site.card", match=[{"condition": {"type": "NvidiaXID95Error", "status": "True"}}])
+    the_node = node(faults=["gpu.xid.95"], annotations={"sickbay.dev/devices": devices})
+    assert found(the_node, own)["site.card"].devices == ("GPU-1",)
+
+
+@pytest.mark.parametrize(
+    ("match", "own", "gives_way"),
+    [
+        pytest.param({"type": "KernelDeadlock"}, ["site.x"], True, id="the-same-condition"),
+        pytest.param({"type": "KernelDeadlock"}, [], False, id="one-that-is-set-aside-takes-nobodys-place"),
+        pytest.param({"type": "KernelDeadlock", "reason": "^Other$"}, ["site.x"], False, id="where-it-does-not-match"),
+        pytest.param({"type": "TestReboot"}, ["site.x"], False, id="another-condition"),
+    ],
+)
+def test_a_built_in_entry_gives_way_to_peoples_own_type_for_the_same_condition(match, own, gives_way):
+    types = build([fault_type("site.x", match=[{"condition": {"status": "True", **match}}])])
+    assert types.own == {"site.x"}
+    active = active_faults(node(faults=["kernel.deadlock", "test.reboot"]), types)
+    assert ("kernel.deadlock" in displaced(active, own)) is gives_way

@@ -18,7 +18,7 @@ from sickbay.decide import catalogue, polarity
 from sickbay.decide.arbitration import ordered
 from sickbay.decide.catalogue import Catalogue
 from sickbay.decide.explain import Explanation, explain
-from sickbay.decide.faults import Active, active_faults
+from sickbay.decide.faults import Active, active_faults, displaced
 from sickbay.decide.slots import owner_and_envelopes
 from sickbay.kube.client import Client
 
@@ -70,4 +70,5 @@ class ClusterView:
         faults = [a.name for a in active]
         binding = [h for h in self.holds if holding.binds(h, node, names, faults, self.now)]
         rule = self.rules.get(pool.spec.rule) if pool is not None and pool.spec.rule else None
-        return explain(node, active, pool, rule, self.of(node.name), binding, self.aside)
+        given_way = displaced(active, self.catalogue.own - self.aside.keys())
+        return explain(node, active, pool, rule, self.of(node.name), binding, {**given_way, **self.aside})
