@@ -15,7 +15,8 @@ from sickbay.api.hold import Hold
 from sickbay.api.markers import leaving_by
 from sickbay.api.node_repair import NodeRepair
 from sickbay.api.nodemarks import denied, taken_back
-from sickbay.api.words import HoldLevel, Phase, Step, StepState, WaitsFor
+from sickbay.api.repair_pool import RepairPool
+from sickbay.api.words import HoldLevel, Mode, Phase, Step, StepState, WaitsFor
 from sickbay.execute.attempt import is_current
 
 RELEASES = (Step.VALIDATE, Step.UNQUARANTINE)
@@ -104,6 +105,32 @@ def still_ours(repair: NodeRepair, node: Node) -> bool:
         return True
     planned = repair.spec.plan.step(Step.QUARANTINE)
     return not taken_back(node, repair.metadata.uid, planned is not None and bool(planned.taint))
+
+
+def needs_consent(repair: NodeRepair) -> bool:
+    """True for a step that its pool must still want: one that nobody has claimed, and not on the way back."""
+    return bool(repair.spec.pool.name) and not releasing(repair) and not is_current(repair)
+
+
+def check_pool(pool: RepairPool | None, repair: NodeRepair, node: Node) -> None:
+    """Raise Stopped where the pool has no say over the node any more, or only observes.
+
+    decide withdraws such a step; this is for the time in which decide does not run. A mode for single faults is
+    decide's to judge, so a pool with an override that acts passes here.
+    """
+    name = repair.spec.pool.name
+    if pool is None:
+        raise _withdrawn(f"pool {name} is gone")
+    if not pool.spec.rule:
+        raise _withdrawn(f"pool {name} has no rule any more, so it repairs nothing")
+    if not pool.spec.node_selector.matches(node.labels):
+        raise _withdrawn(f"the node has left pool {name}")
+    if Mode.ACT not in (pool.spec.mode, *(override.mode for override in pool.spec.overrides)):
+        raise _withdrawn(f"pool {name} only observes")
+
+
+def _withdrawn(why: str) -> Stopped:
+    return Stopped(f"not begun: {why}", WaitsFor.PEOPLE)
 
 
 def check_holds(found: Iterable[Hold], repair: NodeRepair, node: Node, pools: list[str], now: datetime) -> None:

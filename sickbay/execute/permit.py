@@ -16,6 +16,7 @@ from sickbay.api import kinds
 from sickbay.api.core import Node
 from sickbay.api.hold import Hold
 from sickbay.api.node_repair import NodeRepair
+from sickbay.api.repair_pool import RepairPool
 from sickbay.api.words import WaitsFor
 from sickbay.clock import Clock
 from sickbay.execute import guard
@@ -76,13 +77,16 @@ class Permits:
         self._given.pop(repair.metadata.uid, None)
         now = self._clock.now()
         guard.check_holds(self._known.holds(), repair, node, self._known.pools(repair, node), now)
-        record, live, holds, shared = await _together(
+        record, live, holds, shared, pool = await _together(
             self._patient(lambda: self._record(repair)),
             self._patient(lambda: self._node(repair)),
             self._holds(),
             self._patient(lambda: self._shared(repair)),
+            self._patient(lambda: self._pool(repair)),
         )
         guard.check_holds(holds, record, live, self._known.pools(record, live), self._clock.now())
+        if guard.needs_consent(repair) and guard.needs_consent(record):
+            guard.check_pool(pool, record, live)
         if not guard.releasing(record):
             guard.check_hands(record, live)
             if shared:
@@ -127,6 +131,15 @@ class Permits:
             raise Superseded("the node is gone") from None
         self._known.observe(node)
         return guard.check_node(repair, node)
+
+    async def _pool(self, repair: NodeRepair) -> RepairPool | None:
+        """The repair's pool, where its word is needed; None for one that is gone."""
+        if not guard.needs_consent(repair):
+            return None
+        try:
+            return await self._client.get(kinds.REPAIR_POOL, repair.spec.pool.name)
+        except errors.NotFound:
+            return None
 
     async def _patient(self, read: Callable[[], Awaitable[T]]) -> T:
         """A permit needs several reads at once; one that fails for a moment must not cost the others."""

@@ -33,7 +33,7 @@ from sickbay.kube.leadership import Leadership
 from sickbay.providers.base import Act, ActState, Observation
 from tests.support.virtual import clock as loop_clock
 
-NODES, REPAIRS, PODS = "nodes", "noderepairs.sickbay.dev", "pods"
+NODES, REPAIRS, PODS, POOLS = "nodes", "noderepairs.sickbay.dev", "pods", "repairpools.sickbay.dev"
 FOREVER = 1e9
 
 
@@ -143,6 +143,7 @@ class Bench:
         self.outside: httpx2.AsyncBaseTransport = httpx2.MockTransport(lambda request: httpx2.Response(500))
         self.terms: list[Term] = []
         self.add_node(**node)
+        self.add_pool()
 
     # --- the world
 
@@ -155,6 +156,12 @@ class Bench:
         }
         meta = {"name": name, "labels": more.pop("labels", {}), "annotations": more.pop("annotations", {})}
         return self.store.create(NODES, {"metadata": meta, "spec": more, "status": status})
+
+    def add_pool(self) -> None:
+        """The pool of all nodes but those that are labelled away."""
+        every = {"matchExpressions": [{"key": "example.com/other", "operator": "DoesNotExist"}]}
+        spec = {"nodeSelector": every, "mode": "Act", "rule": "all"}
+        self.store.create(POOLS, {"metadata": {"name": "train"}, "spec": spec})
 
     def node(self, name: str = "n1") -> dict[str, Any]:
         return self.store.get(NODES, name)

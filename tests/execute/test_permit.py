@@ -10,8 +10,9 @@ import pytest
 
 from sickbay.api import names
 from sickbay.apiserver.store import MERGE
+from sickbay.kube import errors
 from sickbay.providers.base import Transient
-from tests.execute.kit import REPAIRS, Bench, Driven
+from tests.execute.kit import POOLS, REPAIRS, Bench, Driven
 
 LEASES = "leases.coordination.k8s.io"
 
@@ -208,6 +209,96 @@ async def test_levels_of_holds_against_steps(step: str, level: str, claimed: boo
 
 def _acted_on(before: tuple[Any, Any], after: tuple[Any, Any]) -> bool:
     return before[1] != after[1] or before[0]["spec"] != after[0]["spec"]
+
+
+def observe_only(bench: Bench) -> None:
+    bench.merge({"spec": {"mode": "Observe"}}, POOLS, "train")
+
+
+def delete_pool(bench: Bench) -> None:
+    bench.store.delete(POOLS, "train")
+
+
+def take_rule(bench: Bench) -> None:
+    bench.merge({"spec": {"rule": None}}, POOLS, "train")
+
+
+def move_node(bench: Bench) -> None:
+    bench.merge({"metadata": {"labels": {"example.com/other": "yes"}}})
+
+
+WITHDRAWN = {observe_only: "only observes", delete_pool: "is gone", take_rule: "has no rule", move_node: "has left"}
+
+
+@pytest.mark.parametrize("withdraw", WITHDRAWN, ids=lambda f: f.__name__)
+@pytest.mark.parametrize("step", ["Quarantine", "Drain", "Repair"])
+async def test_what_its_pool_does_not_want_any_more_does_not_begin(
+    step: str, withdraw: Callable[[Bench], None]
+) -> None:
+    """decide takes such a step back; while it does not run, the order to begin stands on the record."""
+    bench = Bench()
+    bench.open(step)
+    withdraw(bench)
+    before = bench.node()
+    await bench.shift().look()
+    assert WITHDRAWN[withdraw] in bench.report["message"]
+    assert (bench.report.get("state", ""), bench.report["waitsFor"]) == ("", "People")
+    assert not acted(bench)
+    assert bench.node() == before
+
+
+@pytest.mark.parametrize("withdraw", WITHDRAWN, ids=lambda f: f.__name__)
+async def test_it_begins_when_the_pool_wants_it_again(withdraw: Callable[[Bench], None]) -> None:
+    bench = Bench()
+    bench.open("Repair")
+    withdraw(bench)
+    shift = bench.shift()
+    await shift.look()
+    bench.merge({"metadata": {"labels": {"example.com/other": None}}})
+    if bench.store.find(POOLS, "train") is None:
+        bench.add_pool()
+    bench.merge({"spec": {"mode": "Act", "rule": "all"}}, POOLS, "train")
+    await shift.look()
+    assert acted(bench)
+
+
+@pytest.mark.parametrize("withdraw", WITHDRAWN, ids=lambda f: f.__name__)
+async def test_what_has_begun_goes_to_its_end_and_the_way_back_stays_open(withdraw: Callable[[Bench], None]) -> None:
+    bench = Bench()
+    bench.open("Repair")
+    shift = bench.shift()
+    await shift.look()
+    withdraw(bench)
+    bench.boots()
+    await bench.clock.sleep(30)
+    await shift.look()
+    assert bench.report["state"] == "Done"
+    bench.ask("Unquarantine", done=["Quarantine", "Drain", "Repair", "Validate"])
+    await shift.look()
+    assert not bench.node()["spec"].get("unschedulable")
+
+
+async def test_a_pool_that_acts_on_some_faults_only_leaves_the_judgement_to_decide() -> None:
+    bench = Bench()
+    bench.open("Repair")
+    bench.merge(
+        {"spec": {"mode": "Observe", "overrides": [{"faults": {"classes": ["Node"]}, "mode": "Act"}]}}, POOLS, "train"
+    )
+    await bench.shift().look()
+    assert acted(bench)
+
+
+async def test_a_pool_that_cannot_be_read_means_that_nothing_begins() -> None:
+    bench = Bench()
+    bench.open("Repair")
+    bench.wire.refuse = lambda request: 503 if "repairpools/train" in request.url.path else 0
+    shift = bench.shift()
+    with pytest.raises(errors.ServerError):
+        await shift.look()
+    assert not acted(bench)
+    bench.wire.refuse = lambda request: 0
+    await shift.look()
+    assert acted(bench)
 
 
 @pytest.mark.parametrize("trouble", ["refused", "malformed"])
