@@ -23,6 +23,7 @@ from sickbay.apiserver.rbac import AllowAll, Authorizer, refused
 from sickbay.apiserver.requests import Query, Target, parse_target
 from sickbay.apiserver.reviews import Reviewer
 from sickbay.apiserver.store import Store
+from sickbay.apiserver.tables import check_accept
 from sickbay.apiserver.watching import WatchFeed
 from sickbay.apiserver.writes import Caller
 
@@ -110,8 +111,12 @@ class ApiServer:
         view = self.store.resources.find(target.group, target.version, target.plural)
         if view is None and target.group not in discovery.group_versions(self.store.resources):
             return PAGE_NOT_FOUND
-        if view is None or (target.namespace and not view.type.namespaced):
+        if view is None or target.deeper or (target.namespace and not view.type.namespaced):
             raise no_such_path()
+        if view.type.namespaced and not target.namespace and (target.name or call.method != "GET"):
+            # Across namespaces objects can be listed and watched, and no more.
+            raise no_such_path() if target.name else method_not_allowed()
+        check_accept(call.accept)
         request = ResourceCall(call, target, view)
         if (request.key, target.subresource) == ("pods", "log"):
             return podlogs.answer(self.store, request, self.logs)
@@ -128,6 +133,8 @@ class ApiServer:
 
     def _document(self, call: Call) -> Answer:
         """Paths that name no resource."""
+        if call.method not in ("GET", "HEAD"):
+            raise method_not_allowed()
         if call.path == "/version":
             return json_answer(200, version_document())
         registry = self.store.resources

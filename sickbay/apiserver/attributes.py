@@ -5,7 +5,10 @@ from __future__ import annotations
 import msgspec
 
 from sickbay.apiserver.calls import Call
+from sickbay.apiserver.errors import StatusError
+from sickbay.apiserver.metadata import segment_problems
 from sickbay.apiserver.requests import Target
+from sickbay.apiserver.selectors import parse_fields
 
 _VERBS = {"POST": "create", "PUT": "update", "PATCH": "patch", "HEAD": "get"}
 
@@ -29,7 +32,22 @@ class Attributes(msgspec.Struct, frozen=True):
 def of_resource(call: Call, target: Target) -> Attributes:
     # A namespace is itself in its namespace, as far as roles are concerned.
     namespace = target.name if target.plural == "namespaces" and not target.group else target.namespace
-    return Attributes(_verb(call, target.name), target.group, target.plural, target.subresource, namespace, target.name)
+    verb = _verb(call, target.name)
+    name = target.name or (_one_name(call) if verb in ("list", "watch") else "")
+    return Attributes(verb, target.group, target.plural, target.subresource, namespace, name)
+
+
+def _one_name(call: Call) -> str:
+    """The name that a list or watch is narrowed to: a role for this one name covers it."""
+    selector = call.query.text("fieldSelector")
+    if "metadata.name" not in selector:
+        return ""
+    try:
+        terms = parse_fields(selector)
+    except StatusError:
+        return ""
+    names = [term.value for term in terms if term.equal and term.path == "metadata.name"]
+    return names[0] if names and not segment_problems(names[0]) else ""
 
 
 def _verb(call: Call, name: str) -> str:
@@ -41,4 +59,4 @@ def _verb(call: Call, name: str) -> str:
 
 
 def of_path(call: Call) -> Attributes:
-    return Attributes(_VERBS.get(call.method, call.method.lower()), path=call.path)
+    return Attributes(call.method.lower(), path=call.path)

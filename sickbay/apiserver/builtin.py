@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from sickbay.apiserver import eventviews, kinds, workloads
 from sickbay.apiserver.crds import CrdStrategy
+from sickbay.apiserver.rbackinds import BindingStrategy, RoleStrategy
 from sickbay.apiserver.resources import Registry, ResourceType, Served
 from sickbay.apiserver.strategy import SpecStatus, Strategy
 
@@ -101,10 +102,10 @@ def _workloads() -> list[ResourceType]:
 def _cluster() -> list[ResourceType]:
     return [
         _kind("coordination.k8s.io", "leases", "Lease", kinds.LeaseStrategy()),
-        _kind(_RBAC, "roles", "Role"),
-        _kind(_RBAC, "rolebindings", "RoleBinding"),
-        _kind(_RBAC, "clusterroles", "ClusterRole", cluster=True),
-        _kind(_RBAC, "clusterrolebindings", "ClusterRoleBinding", cluster=True),
+        _kind(_RBAC, "roles", "Role", RoleStrategy(namespaced=True)),
+        _kind(_RBAC, "rolebindings", "RoleBinding", BindingStrategy("Role", "ClusterRole")),
+        _kind(_RBAC, "clusterroles", "ClusterRole", RoleStrategy(namespaced=False), cluster=True),
+        _kind(_RBAC, "clusterrolebindings", "ClusterRoleBinding", BindingStrategy("ClusterRole"), cluster=True),
         _kind(_ADMISSION, "validatingadmissionpolicies", "ValidatingAdmissionPolicy", cluster=True),
         _kind(_ADMISSION, "validatingadmissionpolicybindings", "ValidatingAdmissionPolicyBinding", cluster=True),
         _kind(_ADMISSION, "mutatingadmissionpolicies", "MutatingAdmissionPolicy", cluster=True),

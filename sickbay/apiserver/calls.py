@@ -16,6 +16,7 @@ from sickbay.apiserver.writes import Caller
 
 JSON_TYPE = "application/json"
 _BODY_TYPES = (JSON_TYPE, "application/yaml")
+_UNDERSTOOD = (*_BODY_TYPES, protobuf.MEDIA_TYPE)
 encode = msgspec.json.Encoder().encode
 
 
@@ -73,10 +74,12 @@ def decode_body(call: Call) -> Obj:
     """The object in the body. Raises StatusError: 400 for what is no object, 415 for another media type."""
     kind = call.content_type
     if protobuf.is_protobuf(call.body):
-        return protobuf.decode(call.body, _BODY_TYPES)
+        return protobuf.decode(call.body, _UNDERSTOOD)
     if kind and kind not in _BODY_TYPES:
-        raise unsupported_media_type(_BODY_TYPES)
+        raise unsupported_media_type(_UNDERSTOOD)
     content = decode(call.body, yaml_allowed=kind == "application/yaml")
+    if content is None:
+        return {}
     if not isinstance(content, dict):
         raise bad_request("the request body must be an object")
     return content
@@ -86,7 +89,7 @@ def decode(body: bytes, *, yaml_allowed: bool = False) -> Any:
     """Raises StatusError(400) with the place of the mistake."""
     try:
         return yaml.safe_load(body) if yaml_allowed else msgspec.json.decode(body)
-    except (msgspec.DecodeError, yaml.YAMLError, UnicodeDecodeError) as error:
+    except (msgspec.DecodeError, yaml.YAMLError, UnicodeDecodeError, RecursionError) as error:
         raise bad_request(f"the request body cannot be read: {error}") from None
 
 
@@ -94,5 +97,5 @@ def decode_patch(call: Call) -> Any:
     """Raises StatusError(400)."""
     try:
         return msgspec.json.decode(call.body)
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise bad_request(f"error decoding patch: {error}") from None

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import TYPE_CHECKING, NamedTuple
 
-from sickbay.apiserver.errors import Cause, Obj, conflict, forbidden, invalid
+from sickbay.apiserver.errors import Obj, conflict, forbidden
 from sickbay.apiserver.resources import ResourceType
 from sickbay.apiserver.writes import Write
 from sickbay.clock import parse_time, rfc3339
@@ -114,10 +114,6 @@ class Deletion:
 def _finalizers(obj: Obj, propagation: str) -> list[str]:
     """The finalizers after a DELETE that asks for a propagation policy."""
     current = list(obj["metadata"].get("finalizers") or ())
-    if propagation not in ("", FOREGROUND, ORPHAN, BACKGROUND):
-        message = f'Unsupported value: "{propagation}": supported values: "Foreground", "Background", "Orphan", "nil"'
-        cause = Cause("FieldValueNotSupported", message, "propagationPolicy")
-        raise invalid("DeleteOptions", "meta.k8s.io", "", [cause])
     if not propagation:
         return current
     kept = [name for name in current if name not in _FINALIZER.values()]

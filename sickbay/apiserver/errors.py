@@ -137,6 +137,11 @@ def unsupported_media_type(accepted: tuple[str, ...]) -> StatusError:
     return StatusError(415, "UnsupportedMediaType", message)
 
 
+def unsupported_patch() -> StatusError:
+    """A PATCH whose media type is that of no patch."""
+    return StatusError(415, "UnsupportedMediaType", "415: Unsupported Media Type", details={})
+
+
 def not_acceptable(accepted: tuple[str, ...]) -> StatusError:
     message = "406: Not Acceptable\n\nAvailable representations: " + ", ".join(accepted)
     return StatusError(406, "NotAcceptable", message, details={})

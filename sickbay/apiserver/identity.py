@@ -13,7 +13,10 @@ def check_identity(view: Served, obj: Obj) -> None:
     """Fill in kind and apiVersion, or raise StatusError (400, 422) saying what does not fit."""
     kind, version = view.type.kind, view.api_version
     if view.type.custom is None:
-        given = obj.setdefault("kind", kind), obj.setdefault("apiVersion", version)
+        for field, value in (("kind", kind), ("apiVersion", version)):
+            if not obj.get(field):
+                obj[field] = value
+        given = obj["kind"], obj["apiVersion"]
         if given != (kind, version):
             raise bad_request(
                 f'{given[0]} in version "{given[1]}" cannot be handled as a {kind}: the path names {kind} in version'

@@ -37,9 +37,14 @@ def apply(document: Any, operations: Any) -> Any:
     return document
 
 
+_TEXTS = ("op", "path", "from")
+
+
 def _apply_one(document: Any, operation: Any) -> Any:
-    if not isinstance(operation, dict) or not isinstance(operation.get("path"), str):
-        raise PatchMalformed("each operation of a JSON patch is an object with op and path")
+    if not isinstance(operation, dict) or not all(isinstance(operation.get(key, ""), str) for key in _TEXTS):
+        raise PatchMalformed("each operation of a JSON patch is an object; its op, path and from are texts")
+    if "path" not in operation:
+        raise PatchFailed("an operation without a path: missing value")
     path = _parse(operation["path"])
     match operation.get("op"):
         case "test":
@@ -67,9 +72,11 @@ def _value(operation: dict[str, Any]) -> Any:
 def _parse(pointer: str) -> Path:
     if pointer == "":
         return ()
-    if not pointer.startswith("/"):
+    # The server's library does not look at what stands before the first slash.
+    _, slash, rest = pointer.partition("/")
+    if not slash:
         raise PatchFailed(f"path {pointer!r} does not begin with /: missing value")
-    return tuple(part.replace("~1", "/").replace("~0", "~") for part in pointer[1:].split("/"))
+    return tuple(part.replace("~1", "/").replace("~0", "~") for part in rest.split("/"))
 
 
 def _index(container: list[Any], token: str, *, end: int) -> int:

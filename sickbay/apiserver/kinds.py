@@ -11,7 +11,14 @@ import json
 from typing import TYPE_CHECKING
 
 from sickbay.apiserver.errors import Cause, Obj
-from sickbay.apiserver.metadata import invalid_value, label_value_problems, qualified_name_problems, required
+from sickbay.apiserver.metadata import (
+    invalid_value,
+    label_problems,
+    label_value_problems,
+    qualified_name_problems,
+    required,
+    segment_problems,
+)
 from sickbay.apiserver.podspec import DEFAULT_GRACE, admitted, check_change, qos_class, with_defaults
 from sickbay.apiserver.strategy import SpecStatus, Strategy, keep
 
@@ -65,19 +72,25 @@ def check_taints(taints: list[Obj]) -> list[Cause]:
 
 class NamespaceStrategy(Strategy):
     has_status = True
+    name_problems = staticmethod(label_problems)
 
     def prepare_create(self, obj: Obj, store: Store) -> None:
         spec = dict(obj.get("spec") or {})
         spec.setdefault("finalizers", ["kubernetes"])
         obj["spec"] = spec
         obj["status"] = {"phase": "Active"}
-        labels = dict(obj["metadata"].get("labels") or {})
-        labels["kubernetes.io/metadata.name"] = obj["metadata"]["name"]
-        obj["metadata"]["labels"] = labels
+        self._label(obj)
+
+    @staticmethod
+    def _label(obj: Obj) -> None:
+        """A namespace can be selected by its name."""
+        meta = obj["metadata"]
+        meta["labels"] = {**(meta.get("labels") or {}), "kubernetes.io/metadata.name": meta["name"]}
 
     def prepare_update(self, new: Obj, old: Obj) -> None:
         keep(new, old, "spec")
         keep(new, old, "status")
+        self._label(new)
 
 
 class PodStrategy(Strategy):
@@ -117,6 +130,7 @@ class PodStrategy(Strategy):
 
 class BudgetStrategy(SpecStatus):
     unconditional = False
+    name_problems = staticmethod(segment_problems)
 
     def prepare_create(self, obj: Obj, store: Store) -> None:
         counts = ("currentHealthy", "desiredHealthy", "disruptionsAllowed", "expectedPods")
@@ -138,6 +152,7 @@ class EventStrategy(Strategy):
     """Events must lie in the namespace of what they are about; about cluster-scoped objects, in `default`."""
 
     create_on_update = True
+    name_problems = staticmethod(segment_problems)
 
     def validate(self, new: Obj, old: Obj | None, subresource: str) -> list[Cause]:
         if old is not None:

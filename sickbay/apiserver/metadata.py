@@ -6,8 +6,11 @@ After kubernetes' apimachinery (`api/validation/objectmeta.go`) and apiserver (`
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from functools import lru_cache
 from typing import Any
+
+import msgspec
 
 from sickbay.apiserver.errors import Cause, Obj
 
@@ -32,6 +35,17 @@ _LABEL_VALUE_TEXT = (
     " end with an alphanumeric character (e.g. 'MyValue',  or 'my_value',  or '12345', regex used for validation is"
     " '(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?')"
 )
+_KEY_TEXT = (
+    "a valid label key must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an"
+    " alphanumeric character (e.g. 'MyName',  or 'my.name',  or '123-abc', regex used for validation is"
+    " '([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]') with an optional DNS subdomain prefix and '/' (e.g."
+    " 'example.com/MyName')"
+)
+_LABEL_TEXT = (
+    "a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', and must start and end with"
+    " an alphanumeric character (e.g. 'my-name',  or '123-abc', regex used for validation is"
+    " '[a-z0-9]([-a-z0-9]*[a-z0-9])?')"
+)
 _NAME_PART_TEXT = (
     "name part must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric"
     " character (e.g. 'MyName',  or 'my.name',  or '123-abc', regex used for validation is"
@@ -40,14 +54,39 @@ _NAME_PART_TEXT = (
 ANNOTATIONS_LIMIT = 256 * 1024
 """Bytes; keys and values of all annotations together."""
 MAX_NAME = 253
+MAX_LABEL = 63
+_LABEL = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?")
+NameProblems = Callable[[str], list[str]]
+"""Why a text cannot be the name of an object; empty when it can."""
 _SUFFIX_LETTERS = "bcdfghjklmnpqrstvwxz2456789"
 SUFFIX_LENGTH = 5
 MAX_GENERATED = 63
 """Length a generated name is cut to, suffix included (apiserver/pkg/storage/names)."""
 
 
+_ESCAPED = re.compile(r'[\x00-\x1f\x7f"\\\\]')
+_GO_ESCAPES = {"\n": "\\n", "\r": "\\r", "\t": "\\t", '"': '\\"', "\\": "\\\\"}
+
+
+class Raw(str):
+    """A value that stands in a message as it is: JSON."""
+
+    __slots__ = ()
+
+
+def as_json(value: Any) -> Raw:
+    return Raw(msgspec.json.encode(value).decode())
+
+
 def quoted(value: Any) -> str:
-    return f'"{value}"' if isinstance(value, str) else str(value)
+    """A value as Go's %q and %v show it."""
+    if isinstance(value, Raw):
+        return str(value)
+    if not isinstance(value, str):
+        return as_json(value) if value is None or isinstance(value, bool | dict | list) else str(value)
+    if not _ESCAPED.search(value):
+        return f'"{value}"'
+    return '"' + _ESCAPED.sub(lambda found: _GO_ESCAPES.get(found[0], f"\\x{ord(found[0]):02x}"), value) + '"'
 
 
 def invalid_value(field: str, value: Any, why: str) -> Cause:
@@ -58,30 +97,60 @@ def required(field: str, why: str = "") -> Cause:
     return Cause("FieldValueRequired", f"Required value: {why}" if why else "Required value", field)
 
 
+def unsupported_value(field: str, value: Any, *supported: str) -> Cause:
+    listed = ", ".join(quoted(word) for word in supported)
+    return Cause("FieldValueNotSupported", f"Unsupported value: {quoted(value)}: supported values: {listed}", field)
+
+
 def is_subdomain(name: str) -> bool:
     return len(name) <= MAX_NAME and _SUBDOMAIN.fullmatch(name) is not None
 
 
-def check_name(name: str, *, path_segment_only: bool = False) -> list[Cause]:
-    """`path_segment_only`: RBAC names may hold colons and capitals."""
-    if path_segment_only:
-        if name in (".", "..") or "/" in name or "%" in name:
-            return [invalid_value("metadata.name", name, "may not contain '/' or '%'")]
-        return []
+def subdomain_problems(name: str) -> list[str]:
+    """Why `name` is no DNS subdomain, as most objects' names must be."""
     if len(name) > MAX_NAME:
-        return [invalid_value("metadata.name", name, f"must be no more than {MAX_NAME} characters")]
-    if not is_subdomain(name):
-        return [invalid_value("metadata.name", name, _SUBDOMAIN_TEXT)]
-    return []
+        return [f"must be no more than {MAX_NAME} characters"]
+    return [] if is_subdomain(name) else [_SUBDOMAIN_TEXT]
+
+
+def label_problems(name: str) -> list[str]:
+    """Why `name` is no DNS label: those of namespaces, and of containers."""
+    if len(name) > MAX_LABEL:
+        return [f"must be no more than {MAX_LABEL} characters"]
+    if "." in name and is_subdomain(name):
+        return ["must not contain dots"]
+    return [] if _LABEL.fullmatch(name) else [_LABEL_TEXT]
+
+
+def segment_problems(name: str) -> list[str]:
+    """Why `name` cannot stand in a path: all that RBAC and budgets ask of theirs."""
+    if name in (".", ".."):
+        return [f"may not be '{name}'"]
+    return [f"may not contain '{letter}'" for letter in ("/", "%") if letter in name]
+
+
+def check_name(metadata: Obj, problems: NameProblems) -> list[Cause]:
+    """The name of a new object, and what it was generated from."""
+    base, name = metadata.get("generateName", ""), metadata["name"]
+    causes: list[Cause] = []
+    if base:
+        # The letters that follow may end what could not end so by itself.
+        tried = base[:-1] + "a" if base.endswith("-") and len(base) > 1 else base
+        causes += [invalid_value("metadata.generateName", base, problem) for problem in problems(tried)]
+    return causes + [invalid_value("metadata.name", name, problem) for problem in problems(name)]
 
 
 @lru_cache(maxsize=16384)
 def qualified_name_problems(name: str) -> tuple[str, ...]:
     """Why `name` is no `prefix/name`; empty when it is one."""
+    if name.count("/") > 1:
+        return (_KEY_TEXT,)
     prefix, slash, rest = name.rpartition("/")
     problems = []
     if slash and not prefix:
         problems.append("prefix part must be non-empty")
+    elif slash and len(prefix) > MAX_NAME:
+        problems.append(f"prefix part must be no more than {MAX_NAME} bytes")
     elif slash and not is_subdomain(prefix):
         problems.append(f"prefix part {_SUBDOMAIN_TEXT}")
     if not rest:
@@ -127,28 +196,6 @@ def _bytes(texts: Obj) -> int:
     return sum(len(key.encode()) + len(value.encode()) for key, value in texts.items())
 
 
-def check_types(metadata: Obj, old: Obj | None = None) -> str:
-    """Why the metadata cannot be decoded at all, or "". What is shared with `old` has been looked at before."""
-    for field in ("labels", "annotations"):
-        value = metadata.get(field)
-        if value is None or (old is not None and value is old.get(field)):
-            continue
-        if not isinstance(value, dict):
-            return f"metadata.{field} must be a map of strings"
-        for key, text in value.items():
-            if text is not None and not isinstance(text, str):
-                return f"metadata.{field}.{key}: a string is needed, not {text!r}"
-    for field in ("finalizers", "ownerReferences"):
-        value = metadata.get(field)
-        if value is not None and not isinstance(value, list):
-            return f"metadata.{field} must be a list"
-    for field in ("name", "namespace", "generateName", "uid", "resourceVersion"):
-        value = metadata.get(field)
-        if value is not None and not isinstance(value, str):
-            return f"metadata.{field}: a string is needed, not {value!r}"
-    return ""
-
-
 def normalise(metadata: Obj) -> Obj:
     """A copy with known, non-empty fields only."""
     result = {key: value for key, value in metadata.items() if key in KNOWN and value not in (None, "", {}, [])}
@@ -156,22 +203,39 @@ def normalise(metadata: Obj) -> Obj:
         values = result.get(field)
         if values and None in values.values():
             result[field] = {key: "" if value is None else value for key, value in values.items()}
+    if len(result.get("ownerReferences") or ()) > 1:
+        result["ownerReferences"] = list(
+            {owner.get("uid"): owner for owner in reversed(result["ownerReferences"])}.values()
+        )[::-1]
     return result
 
 
+_OWNERS = "metadata.ownerReferences"
+
+
 def check_owners(owners: Any) -> list[Cause]:
+    causes = [cause for owner in owners or () for cause in _check_owner(owner)]
+    controllers = [owner for owner in owners or () if owner.get("controller") is True]
+    if len(controllers) > 1:
+        first, second = (f"{owner.get('kind')}/{owner.get('name')}" for owner in controllers[:2])
+        why = f'Only one reference can have Controller set to true. Found "true" in references for {first} and {second}'
+        causes.append(invalid_value(_OWNERS, as_json(owners), why))
+    return causes
+
+
+def _check_owner(owner: Obj) -> list[Cause]:
+    version, kind = owner.get("apiVersion", ""), owner.get("kind", "")
     causes: list[Cause] = []
-    controllers = 0
-    field = "metadata.ownerReferences"
-    for owner in owners or ():
-        for part in ("apiVersion", "kind", "name", "uid"):
-            if not owner.get(part):
-                why = "version must not be empty" if part == "apiVersion" else "must not be empty"
-                causes.append(invalid_value(f"{field}.{part}", "", why))
-        controllers += owner.get("controller") is True
-    if controllers > 1:
-        why = "Only one reference can have Controller set to true"
-        causes.append(invalid_value("metadata.ownerReferences", "", why))
+    if not version or version.count("/") > 1 or version.endswith("/"):
+        causes.append(invalid_value(f"{_OWNERS}.apiVersion", version, "version must not be empty"))
+    causes += [
+        invalid_value(f"{_OWNERS}.{part}", "", "must not be empty")
+        for part in ("kind", "name", "uid")
+        if not owner.get(part)
+    ]
+    if (version, kind) == ("v1", "Event"):
+        why = "/v1, Kind=Event is disallowed from being an owner"
+        causes.append(invalid_value(_OWNERS, as_json(owner), why))
     return causes
 
 
@@ -182,11 +246,11 @@ STANDARD_FINALIZERS = frozenset({"kubernetes", "orphan", "foregroundDeletion"})
 def check_finalizers(finalizers: Any) -> list[Cause]:
     causes: list[Cause] = []
     for index, finalizer in enumerate(finalizers or ()):
-        field = f"metadata.finalizers[{index}]"
-        causes += [invalid_value(field, finalizer, problem) for problem in qualified_name_problems(finalizer)]
+        problems = qualified_name_problems(finalizer)
+        causes += [invalid_value("metadata.finalizers", finalizer, problem) for problem in problems]
         if "/" not in finalizer and finalizer not in STANDARD_FINALIZERS:
             why = "name is neither a standard finalizer name nor is it fully qualified"
-            causes.append(invalid_value(field, finalizer, why))
+            causes.append(invalid_value(f"metadata.finalizers[{index}]", finalizer, why))
     return causes
 
 

@@ -36,14 +36,18 @@ def patcher(kind: ResourceType, body: Any, patch_type: str) -> Callable[[Obj], O
 
 
 def _patched(kind: ResourceType, body: Any, patch_type: str, old: Obj) -> Obj:
+    if body is None and patch_type != MERGE:
+        return old
     if patch_type == JSON:
         new = jsonpatch.apply(old, body)
     elif not isinstance(body, dict):
         raise bad_request(f"error decoding patch: a {patch_type} patch is an object")
     elif patch_type == STRATEGIC:
-        new = strategic.apply(shape_of(kind.group, kind.version, kind.kind), old, body)
+        # What kind the object is does not belong to what is merged.
+        fields = {key: value for key, value in body.items() if key not in ("kind", "apiVersion")}
+        new = strategic.apply(shape_of(kind.group, kind.version, kind.kind), old, fields)
     else:
         new = mergepatch.merge(old, body)
-    if not isinstance(new, dict) or not isinstance(new.get("metadata"), dict):
+    if not isinstance(new, dict):
         raise unprocessable()
     return new

@@ -63,8 +63,8 @@ def _merge_field(result: Obj, original: Obj, key: str, value: Any, shape: Shape,
         result.pop(key, None)
     elif isinstance(value, dict) and not shape.replace:
         result[key] = _merge_object(current if isinstance(current, dict) else {}, value, shape)
-    elif isinstance(value, list) and (shape.key or shape.primitive):
-        result[key] = _merge_list(current if isinstance(current, list) else [], value, shape, order)
+    elif isinstance(value, list) and isinstance(current, list) and (shape.key or shape.primitive):
+        result[key] = _merge_list(current, value, shape, order)
     elif isinstance(value, list):
         result[key] = [_clean(item) for item in value if not _is_directive(item)]
     else:
@@ -72,7 +72,8 @@ def _merge_field(result: Obj, original: Obj, key: str, value: Any, shape: Shape,
 
 
 def _is_directive(item: Any) -> bool:
-    return isinstance(item, dict) and set(item) == {_PATCH}
+    """Whether an item of a list is there for what it says alone: `$patch: replace`, or an item to be deleted."""
+    return isinstance(item, dict) and (set(item) == {_PATCH} or item.get(_PATCH) == "delete")
 
 
 def _clean(value: Any) -> Any:

@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from sickbay.apiserver.errors import Cause, Obj
+from sickbay.apiserver.metadata import subdomain_problems
 
 if TYPE_CHECKING:
     from sickbay.apiserver.store import Store
@@ -26,6 +27,8 @@ class Strategy:
     """Whether a PUT of an absent object creates it."""
     unconditional = True
     """Whether a PUT without a resourceVersion is taken; then the last writer wins."""
+    name_problems: staticmethod[[str], list[str]] = staticmethod(subdomain_problems)
+    """What is asked of a new object's name."""
 
     def prepare_create(self, obj: Obj, store: Store) -> None:
         if self.has_status:

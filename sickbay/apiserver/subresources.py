@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from sickbay.apiserver.bodies import check_delete_options, typed
 from sickbay.apiserver.calls import Answer, ResourceCall, decode_body, json_answer
 from sickbay.apiserver.errors import Obj, bad_request, method_not_allowed, no_such_path
 from sickbay.apiserver.store import Store
@@ -24,11 +25,14 @@ def create(store: Store, request: ResourceCall) -> Answer:
 
 def _evict(store: Store, request: ResourceCall) -> Answer:
     call, target = request.call, request.target
-    body = decode_body(call)
-    given = (body.get("metadata") or {}).get("name", "")
-    if given and given != target.name:
+    body = typed(decode_body(call), "policy", "v1", "Eviction")
+    meta = body["metadata"]
+    if (meta.get("namespace") or target.namespace) != target.namespace:
+        raise bad_request("the namespace of the provided object does not match the namespace sent on the request")
+    if meta.get("name", "") != target.name:
         raise bad_request("name in URL does not match name in Eviction object")
     options = body.get("deleteOptions") or {}
+    check_delete_options(options)
     preconditions = options.get("preconditions") or {}
     store.evict(
         target.name,
@@ -44,12 +48,12 @@ def _evict(store: Store, request: ResourceCall) -> Answer:
 
 def _bind(store: Store, request: ResourceCall) -> Answer:
     target = request.target
-    body = decode_body(request.call)
-    if (body.get("metadata") or {}).get("name", "") != target.name:
+    body = typed(decode_body(request.call), "", "v1", "Binding")
+    if body["metadata"].get("name", "") != target.name:
         raise bad_request("name in URL does not match name in Binding object")
     node = (body.get("target") or {}).get("name", "")
     if not node:
         raise bad_request("target.name: Required value: the name of the node")
-    uid = (body.get("metadata") or {}).get("uid") or ""
+    uid = body["metadata"].get("uid") or ""
     store.bind(target.name, target.namespace, node, uid=uid, caller=request.call.caller)
     return json_answer(201, _SUCCESS)

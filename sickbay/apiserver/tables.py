@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 from sickbay.apiserver.columns import CREATED_AT, NAME, Column, custom_columns
 from sickbay.apiserver.errors import Obj, not_acceptable
 from sickbay.apiserver.listing import Page
@@ -19,7 +21,7 @@ def columns_of(kind: ResourceType) -> list[Column]:
     return PRINTERS.get(kind.key) or WORKLOAD_PRINTERS.get(kind.key) or [NAME, CREATED_AT]
 
 
-_JSON = ("application/json", "application/*", "*/*", "")
+_JSON = ("application/json", "*/*", "")
 _OFFERED = ("application/json", "application/yaml", "application/vnd.kubernetes.protobuf")
 
 
@@ -39,6 +41,14 @@ def wanted_form(accept: str) -> str:
         if values.get("g") == "meta.k8s.io" and values.get("v") == "v1":
             return TABLE if form == TABLE else PARTIAL
     raise not_acceptable(_OFFERED)
+
+
+@lru_cache(maxsize=256)
+def check_accept(accept: str) -> None:
+    """Raises StatusError(406) when nothing the client accepts is JSON, whatever it asks for."""
+    media = (part.partition(";")[0] for part in accept.replace(" ", "").split(","))
+    if not any(name in _JSON for name in media):
+        raise not_acceptable(_OFFERED)
 
 
 class TableView:

@@ -25,7 +25,7 @@ from sickbay.apiserver.errors import (
     invalid,
     not_found,
 )
-from sickbay.apiserver.openapi.decoding import decoded
+from sickbay.apiserver.openapi.decoding import decoded, decoded_metadata
 from sickbay.apiserver.resources import ResourceType, Served
 from sickbay.clock import rfc3339
 
@@ -49,7 +49,7 @@ def created(
     kind.strategy.prepare_create(new, store)
     if kind.strategy.generation:
         new["metadata"]["generation"] = 1
-    causes = metadata.check_name(meta["name"], path_segment_only=kind.group == "rbac.authorization.k8s.io")
+    causes = metadata.check_name(meta, kind.strategy.name_problems)
     causes += metadata.check(new["metadata"], None)
     causes += kind.strategy.validate(new, None, "")
     _refuse(kind, meta["name"], causes + _asked_by(view, new, None), view)
@@ -57,13 +57,11 @@ def created(
 
 
 def _created_metadata(store: Store, kind: ResourceType, obj: Obj, namespace: str) -> Obj:
-    given = obj.get("metadata") or {}
-    if problem := metadata.check_types(given):
-        raise Undecodable(problem)
-    if given.get("resourceVersion"):
+    given = decoded_metadata(_what(kind), obj.get("metadata"))
+    if given.get("resourceVersion", "") not in ("", "0"):
         raise StatusError(500, "", "resourceVersion should not be set on objects to be created")
     meta = metadata.normalise(given)
-    for field in ("deletionTimestamp", "deletionGracePeriodSeconds"):
+    for field in ("deletionTimestamp", "deletionGracePeriodSeconds", "resourceVersion"):
         meta.pop(field, None)
     if not meta.get("name") and meta.get("generateName"):
         meta["name"] = _fresh_name(store, kind, meta["generateName"], namespace)
@@ -133,21 +131,15 @@ def updated(
     `managed` is given by an apply. Other writers own what they change of an object that has owners: then `writer` is
     asked for.
     """
-    given = candidate.get("metadata") or {}
     before = old["metadata"]
-    if problem := metadata.check_types(given, before):
-        raise Undecodable(problem)
-    meta = metadata.normalise(given)
-    if meta.get("name", before["name"]) != before["name"]:
-        raise bad_request(
-            f"the name of the object ({meta['name']}) does not match the name on the URL ({before['name']})"
-        )
-    if meta.get("resourceVersion", before["resourceVersion"]) != before["resourceVersion"]:
-        raise conflict(kind.key, before["name"])
+    meta = metadata.normalise(decoded_metadata(_what(kind), candidate.get("metadata"), before))
     new = _decoded(kind, {**candidate, "metadata": meta}, old)
+    _check_type(kind, new)
+    _check_place(meta, before)
+    if meta.get("resourceVersion", "0") not in ("0", before["resourceVersion"]):
+        raise conflict(kind.key, before["name"])
     causes = metadata.check_update(meta, before)
     meta["resourceVersion"] = before["resourceVersion"]
-    _check_type(kind, new)
     if subresource == "status":
         kind.strategy.prepare_status(new, old)
     elif subresource == "finalize":
@@ -166,10 +158,25 @@ def updated(
     return new
 
 
+def _what(kind: ResourceType) -> str:
+    return f'{kind.kind} in version "{kind.version}"'
+
+
+def _check_place(meta: Obj, before: Obj) -> None:
+    """Name and namespace must be those of the path, which are those of the object as it is."""
+    wanted = before["name"]
+    if not meta.get("name"):
+        raise bad_request(f"the name of the object ({wanted} based on URL) was undeterminable: name must be provided")
+    if meta["name"] != wanted:
+        raise bad_request(f"the name of the object ({meta['name']}) does not match the name on the URL ({wanted})")
+    if meta.get("namespace", before.get("namespace")) != before.get("namespace"):
+        raise bad_request("the namespace of the provided object does not match the namespace sent on the request")
+
+
 def _decoded(kind: ResourceType, obj: Obj, old: Obj | None) -> Obj:
     """A built-in kind as its Go type holds it; the top level is a private copy in any case."""
     go_type = kind.go_type
-    return obj if go_type is None else decoded(go_type, f'{kind.kind} in version "{kind.version}"', obj, old)
+    return obj if go_type is None else decoded(go_type, _what(kind), obj, old)
 
 
 def _count_generation(kind: ResourceType, new: Obj, old: Obj) -> None:
@@ -187,7 +194,7 @@ def _check_type(kind: ResourceType, obj: Obj) -> None:
     for field, expected in (("kind", kind.kind), ("apiVersion", kind.api_version)):
         given = obj.setdefault(field, expected)
         if given != expected:
-            raise bad_request(
+            raise Undecodable(
                 f"the object provided is unrecognized (must be of type {kind.kind}): {field} is {given!r},"
                 f" expected {expected!r}"
             )

@@ -6,6 +6,7 @@ from typing import Any
 
 from sickbay.apiserver import applying, subresources
 from sickbay.apiserver import store as storing
+from sickbay.apiserver.bodies import delete_options, propagation
 from sickbay.apiserver.calls import Answer, ResourceCall, decode_body, decode_patch, encode
 from sickbay.apiserver.deletion import Deleted
 from sickbay.apiserver.errors import (
@@ -14,12 +15,14 @@ from sickbay.apiserver.errors import (
     bad_request,
     method_not_allowed,
     no_such_path,
-    unsupported_media_type,
+    unsupported_patch,
 )
-from sickbay.apiserver.fieldvalidation import Headers, check_fields
+from sickbay.apiserver.fieldvalidation import check_fields
 from sickbay.apiserver.identity import check_identity
-from sickbay.apiserver.listing import Page, selection
+from sickbay.apiserver.listing import page, selection
+from sickbay.apiserver.openapi.decoding import decoded_metadata
 from sickbay.apiserver.reading import list_json, object_json
+from sickbay.apiserver.requests import Target
 from sickbay.apiserver.store import Store
 
 PATCH_TYPES = {
@@ -37,7 +40,9 @@ def create(store: Store, request: ResourceCall) -> Answer:
     target, call = request.target, request.call
     if target.name:
         return subresources.create(store, request)
-    obj, warnings = _inward(request, decode_body(call))
+    body = decode_body(call)
+    warnings = check_fields(call, request.view, body, "CreateOptions")
+    obj = _inward(request, body)
     if request.key == "nodes":
         obj = new_node(obj)
     new = store.create(
@@ -58,14 +63,15 @@ def new_node(obj: Obj) -> Obj:
     return {**obj, "spec": {**spec, "taints": [*taints, {"key": NOT_READY, "effect": "NoSchedule"}]}}
 
 
-def _inward(request: ResourceCall, obj: Obj) -> tuple[Obj, Headers]:
-    """The object in its stored form, and warnings. Raises StatusError where it is not what the path names."""
+def _inward(request: ResourceCall, obj: Obj) -> Obj:
+    """The object in its stored form. Raises StatusError where it is not what the path names."""
     view = request.view
     check_identity(view, obj)
-    warnings = check_fields(request.call.query, view, obj)
+    kind = view.type.kind
+    obj = {**obj, "metadata": decoded_metadata(f'{kind} in version "{view.version}"', obj.get("metadata"))}
     if view.native:
-        return obj, warnings
-    return {**view.inward(obj), "apiVersion": view.type.api_version}, warnings
+        return obj
+    return {**view.inward(obj), "apiVersion": view.type.api_version}
 
 
 def _check_subresource(request: ResourceCall) -> None:
@@ -81,11 +87,10 @@ def _check_subresource(request: ResourceCall) -> None:
 def update(store: Store, request: ResourceCall) -> Answer:
     call, target = request.call, request.target
     _check_subresource(request)
-    obj, warnings = _inward(request, decode_body(call))
-    meta = obj.setdefault("metadata", {})
-    name = meta.setdefault("name", target.name)
-    if name != target.name:
-        raise bad_request(f"the name of the object ({name}) does not match the name on the URL ({target.name})")
+    body = decode_body(call)
+    warnings = check_fields(call, request.view, body, "UpdateOptions")
+    obj = _inward(request, body)
+    _check_place(obj["metadata"], target)
     options: dict[str, Any] = {
         "caller": call.caller,
         "dry_run": call.query.dry_run("UpdateOptions"),
@@ -99,6 +104,17 @@ def update(store: Store, request: ResourceCall) -> Answer:
     return Answer(200, object_json(store, request.view, new), warnings)
 
 
+def _check_place(meta: Obj, target: Target) -> None:
+    name = meta.get("name")
+    if not name:
+        why = f"the name of the object ({target.name} based on URL) was undeterminable: name must be provided"
+        raise bad_request(why)
+    if name != target.name:
+        raise bad_request(f"the name of the object ({name}) does not match the name on the URL ({target.name})")
+    if (meta.get("namespace") or target.namespace) != target.namespace:
+        raise bad_request("the namespace of the provided object does not match the namespace sent on the request")
+
+
 def patch(store: Store, request: ResourceCall) -> Answer:
     call, target = request.call, request.target
     _check_subresource(request)
@@ -106,10 +122,9 @@ def patch(store: Store, request: ResourceCall) -> Answer:
         return applying.apply(store, request)
     kind = PATCH_TYPES.get(call.content_type)
     if kind is None:
-        raise unsupported_media_type((*PATCH_TYPES, APPLY_TYPE))
+        raise unsupported_patch()
     body = decode_patch(call)
-    # What a JSON patch adds is seen only once it is applied; there unknown fields are dropped without a word.
-    warnings = check_fields(call.query, request.view, body) if isinstance(body, dict) else ()
+    warnings = check_fields(call, request.view, body, "PatchOptions")
     new = store.patch(
         request.key,
         target.name,
@@ -124,37 +139,17 @@ def patch(store: Store, request: ResourceCall) -> Answer:
     return Answer(200, object_json(store, request.view, new), warnings)
 
 
-def _delete_options(request: ResourceCall) -> Obj:
-    """DeleteOptions from the body and the query; the body wins."""
-    call = request.call
-    options = decode_body(call) if call.body.strip() else {}
-    query = call.query
-    if "gracePeriodSeconds" not in options:
-        options["gracePeriodSeconds"] = query.number("gracePeriodSeconds")
-    options.setdefault("propagationPolicy", query.text("propagationPolicy"))
-    if query.dry_run("DeleteOptions"):
-        options["dryRun"] = ["All"]
-    return options
-
-
-def _policy(options: Obj) -> str:
-    if options.get("propagationPolicy"):
-        return str(options["propagationPolicy"])
-    orphan = options.get("orphanDependents")
-    if orphan is None:
-        return ""
-    return "Orphan" if orphan else "Background"
-
-
 def delete(store: Store, request: ResourceCall) -> Answer:
     target = request.target
     if target.subresource:
         raise method_not_allowed()
-    options = _delete_options(request)
+    options = delete_options(request.call)
     gone = _delete_one(store, request, target.namespace, target.name, options)
     if not gone.gone or request.view.type.strategy.returns_deleted:
-        return Answer(200, object_json(store, request.view, gone.obj))
-    group, plural = request.view.type.group, request.view.type.plural
+        # Upstream's word for "it will go, and what it owns with it", for who asks in the old way.
+        code = 202 if not gone.gone and options.get("orphanDependents") is False else 200
+        return Answer(code, object_json(store, request.view, gone.obj))
+    group, plural = request.view.group, request.view.type.plural
     details = {"name": target.name, "group": group, "kind": plural, "uid": gone.obj["metadata"]["uid"]}
     details = {key: value for key, value in details.items() if value}
     status = {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "details": details}
@@ -170,7 +165,7 @@ def _delete_one(store: Store, request: ResourceCall, namespace: str, name: str, 
         uid=preconditions.get("uid") or "",
         resource_version=preconditions.get("resourceVersion") or "",
         grace=options.get("gracePeriodSeconds"),
-        propagation=_policy(options),
+        propagation=propagation(options),
         caller=request.call.caller,
         dry_run=bool(options.get("dryRun")),
     )
@@ -182,14 +177,14 @@ def delete_collection(store: Store, request: ResourceCall) -> Answer:
     kind = request.view.type
     if kind.kind == "Namespace" or (kind.namespaced and not target.namespace):
         raise method_not_allowed()
-    options = _delete_options(request)
+    options = delete_options(request.call)
     chosen = selection(kind, target.namespace, query.text("labelSelector"), query.text("fieldSelector"), request.view)
-    entries = store.table(request.key).select(chosen)
-    for entry in entries:
+    found = page(store.table(request.key), store.revision, chosen, query.number("limit") or 0, query.text("continue"))
+    for entry in found.entries:
         meta = entry.obj["metadata"]
         try:
             _delete_one(store, request, meta.get("namespace", ""), meta["name"], options)
         except StatusError as error:
             if error.code != 404:
                 raise
-    return Answer(200, list_json(request.view, Page(entries, store.revision)))
+    return Answer(200, list_json(request.view, found))

@@ -61,7 +61,10 @@ def test_unknown_fields_and_nulls_are_dropped(spec: dict[str, Any], kept: dict[s
         ({"containers": [{"env": [{"name": 1}]}]}, "spec.containers[0].env[0].name: a text is needed, not 1"),
         ({"nodeSelector": {"a": 1}}, "spec.nodeSelector.a: a text is needed, not 1"),
         ({"nodeSelector": []}, "spec.nodeSelector: a map is needed, not []"),
-        ({"containers": [{"resources": {"limits": {"cpu": []}}}]}, "limits.cpu: a text or a number is needed, not []"),
+        (
+            {"containers": [{"resources": {"limits": {"cpu": []}}}]},
+            "limits.cpu: a quantity such as 8, 500m or 64Gi is needed, not []",
+        ),
         ("text", "spec: an object is needed, not 'text'"),
     ],
 )

@@ -59,6 +59,8 @@ def test_the_original_is_never_changed_and_what_a_patch_leaves_alone_is_shared()
         {"op": "replace", "path": "/a/nope/deep", "value": 1},
         {"op": "copy", "from": "/nope", "path": "/x"},
         {"op": "dance", "path": "/a"},
+        {"op": "add"},
+        {},
     ],
 )
 def test_what_does_not_apply_fails(operation: dict[str, Any]) -> None:
@@ -66,7 +68,7 @@ def test_what_does_not_apply_fails(operation: dict[str, Any]) -> None:
         apply(DOCUMENT, [operation])
 
 
-@pytest.mark.parametrize("patch", [{}, "x", [1], [{"op": "add"}], [{"path": 5, "op": "add"}]])
+@pytest.mark.parametrize("patch", [{}, "x", [1], [{"path": 5, "op": "add"}], [{"path": "/a", "op": 5}]])
 def test_what_is_no_patch_is_malformed(patch: Any) -> None:
     with pytest.raises(PatchMalformed):
         apply(DOCUMENT, patch)

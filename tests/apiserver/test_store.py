@@ -271,7 +271,7 @@ def test_lists_are_in_key_order_and_can_be_narrowed(store: Store) -> None:
 
 
 def test_a_namespace_does_not_leak_into_one_with_a_longer_name(store: Store) -> None:
-    for name in ("team", "team-a", "team.b", "team0"):
+    for name in ("team", "team-a", "team-b", "team0"):
         store.create("namespaces", {"metadata": {"name": name}})
         store.create("configmaps", {"metadata": {"name": "c"}}, name)
     assert [obj["metadata"]["namespace"] for obj in store.list("configmaps", "team")] == ["team"]

@@ -139,3 +139,51 @@ async def test_everybody_may_ask_and_discover(server: Server) -> None:
         assert (answer.code, answer.body["status"]["allowed"]) == (201, False)
         other = body | {"kind": "SubjectAccessReview", "spec": spec | {"user": "admin"}}
         assert (await dev.post("/apis/authorization.k8s.io/v1/subjectaccessreviews", other)).code == 403
+
+
+async def test_a_role_for_one_name_lets_list_and_watch_that_name(server: Server) -> None:
+    name = server.unique("watched")
+    path = await grant(server, resources=["nodes"], verbs=["list", "watch"], resourceNames=[name])
+    async with server.seen_by("dev") as seen:
+        await settled(seen, "GET", f"{NODES}?fieldSelector=metadata.name%3D{name}", 200)
+        for selector in ("", "?fieldSelector=metadata.name%3Dother", f"?fieldSelector=metadata.name!%3D{name}"):
+            assert (await seen.get(f"{NODES}{selector}")).code == 403
+    await server.delete(path)
+
+
+@pytest.mark.parametrize(
+    "rule",
+    [{}, {"verbs": ["get"]}, {"verbs": [], "apiGroups": [""], "resources": ["pods"]}],
+    ids=["empty", "for nothing", "that allows nothing"],
+)
+async def test_a_rule_that_says_nothing_is_refused(server: Server, rule: dict[str, Any]) -> None:
+    answer = await server.post(f"{RBAC}/clusterroles", {"metadata": {"name": server.unique("role")}, "rules": [rule]})
+    assert (answer.code, answer.reason) == (422, "Invalid")
+
+
+@pytest.mark.parametrize(
+    ("role", "subject", "fields"),
+    [
+        (None, {"kind": "User", "name": "a"}, {"roleRef.kind", "roleRef.name"}),
+        ("Role", {"kind": "User", "name": "a"}, {"roleRef.kind"}),
+        ("ClusterRole", {}, {"subjects[0].kind", "subjects[0].name"}),
+        ("ClusterRole", {"kind": "ServiceAccount", "name": "a"}, {"subjects[0].namespace"}),
+        ("ClusterRole", {"kind": "User", "name": "a", "apiGroup": "b"}, {"subjects[0].apiGroup"}),
+    ],
+)
+async def test_a_binding_that_binds_nobody_to_nothing_is_refused(
+    server: Server, role: str | None, subject: dict[str, Any], fields: set[str]
+) -> None:
+    body = {"metadata": {"name": server.unique("binding")}, "subjects": [subject]}
+    answer = await server.post(
+        f"{RBAC}/clusterrolebindings", body | ({"roleRef": {"kind": role, "name": "view"}} if role else {})
+    )
+    assert (answer.code, {field for _, field, _ in answer.causes}) == (422, fields)
+
+
+async def test_a_binding_stays_with_its_role(server: Server) -> None:
+    name = server.unique("binding")
+    path = f"{RBAC}/clusterrolebindings"
+    await server.made(path, {"metadata": {"name": name}, "roleRef": {"kind": "ClusterRole", "name": "view"}})
+    answer = await server.patch("merge", f"{path}/{name}", {"roleRef": {"name": "cluster-admin"}})
+    assert (answer.code, {field for _, field, _ in answer.causes}) == (422, {"roleRef"})

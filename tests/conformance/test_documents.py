@@ -163,5 +163,5 @@ def test_every_built_in_kind_has_a_recorded_schema() -> None:
 
 @pytest.mark.controlplane
 def test_the_recorded_schemas_are_those_of_the_real_server(control_plane: ControlPlane) -> None:
-    found = record.cut(record.documents(control_plane.admin()), record.served())
+    found = record.cut(record.documents(control_plane.admin()), record.recorded())
     assert found == definitions()

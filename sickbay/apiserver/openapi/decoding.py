@@ -8,38 +8,13 @@ not looked at, so a patch costs what it touches.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from functools import lru_cache
-from typing import Any, NamedTuple
+from typing import Any
 
 from sickbay.apiserver.errors import Obj, StatusError, Undecodable
-from sickbay.apiserver.openapi.schemas import Schema, definitions, name_of, referred
-
-Fits = Callable[[Any], bool]
-
-
-def _is_number(value: Any) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool)
-
-
-def _is_integer(value: Any) -> bool:
-    return _is_number(value) and float(value).is_integer()
-
-
-class Scalar(NamedTuple):
-    needs: str
-    exact: type
-    """Values of this very type fit without a closer look."""
-    fits: Fits
-
-
-_SCALARS = {
-    "string": Scalar("a text", str, lambda value: isinstance(value, str)),
-    "boolean": Scalar("true or false", bool, lambda value: isinstance(value, bool)),
-    "integer": Scalar("a whole number", int, _is_integer),
-    "number": Scalar("a number", float, _is_number),
-}
-_EITHER = Scalar("a text or a number", str, lambda value: isinstance(value, str) or _is_number(value))
+from sickbay.apiserver.openapi.scalars import Scalar, scalar_of
+from sickbay.apiserver.openapi.schemas import OBJECT_META, Schema, definitions, name_of, referred
 
 
 class Type:
@@ -47,24 +22,22 @@ class Type:
 
     __slots__ = ("fields", "is_struct", "items", "properties", "scalar", "values")
 
-    def __init__(self, schema: Schema) -> None:
-        self.scalar: Scalar | None = None
+    def __init__(self, schema: Schema, name: str = "") -> None:
+        self.scalar: Scalar | None = scalar_of(schema, name)
         self.items: Type | None = None
         self.values: Type | None = None
         self.properties: dict[str, Schema] = {}
         self.fields: dict[str, Type] = {}
         """Fields whose types have been asked for."""
         kind = schema.get("type")
-        if "oneOf" in schema or schema.get("format") == "int-or-string":
-            self.scalar = _EITHER
+        if self.scalar is not None:
+            pass
         elif kind == "object" and schema.get("properties"):
             self.properties = schema["properties"]
         elif kind == "object" and isinstance(schema.get("additionalProperties"), dict):
             self.values = type_of(schema["additionalProperties"])
         elif kind == "array":
             self.items = type_of(schema.get("items") or {})
-        elif kind in _SCALARS:
-            self.scalar = _SCALARS[kind]
         self.is_struct = bool(self.properties)
 
     def field(self, name: str) -> Type | None:
@@ -77,7 +50,7 @@ class Type:
 
 @lru_cache(maxsize=1024)
 def _named(name: str) -> Type:
-    return Type(definitions().get(name, {}))
+    return Type(definitions().get(name, {}), name)
 
 
 def type_of(schema: Schema) -> Type:
@@ -113,6 +86,22 @@ def decoded(kind: Type, what: str, obj: Obj, old: Obj | None = None) -> Obj:
         except _Misfit as misfit:
             raise _refusal(what, misfit.below(key)) from None
     return result
+
+
+def decoded_metadata(what: str, metadata: Any, old: Obj | None = None) -> Obj:
+    """The same for `metadata`, which is of one type whatever the kind. None is an empty one."""
+    if metadata is None:
+        return {}
+    try:
+        found: Obj = _value(_named(OBJECT_META), metadata, old)
+    except _Misfit as misfit:
+        raise _refusal(what, misfit.below("metadata")) from None
+    return found
+
+
+def object_meta() -> Type:
+    """The type of `metadata`."""
+    return _named(OBJECT_META)
 
 
 _HEAD = frozenset({"metadata", "kind", "apiVersion"})
@@ -185,13 +174,21 @@ def _list(items: Type, value: Any, old: Any) -> Any:
     result: list[Any] | None = None
     for index, item in enumerate(value):
         try:
-            kept = _value(items, item, before[index] if index < len(before) else None)
+            kept = _value(items, _zero(items) if item is None else item, before[index] if index < len(before) else None)
         except _Misfit as misfit:
             raise misfit.below(index) from None
         if kept is not item:
             result = list(value) if result is None else result
             result[index] = kept
     return value if result is None else result
+
+
+def _zero(kind: Type) -> Any:
+    """What a null among the items of a list becomes."""
+    if kind.is_struct:
+        return {}
+    exact = kind.scalar.exact if kind.scalar is not None else None
+    return None if exact is None else exact()
 
 
 def _map(values: Type, value: Any, old: Any) -> Any:

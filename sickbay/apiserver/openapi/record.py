@@ -3,7 +3,7 @@
     kubectl proxy --port 8001 &
     python -m sickbay.apiserver.openapi.record http://127.0.0.1:8001
 
-Only the kinds this package serves are kept, with everything their schemas refer to.
+Only the kinds this package serves or reads are kept, with everything their schemas refer to.
 """
 
 from __future__ import annotations
@@ -16,16 +16,26 @@ from typing import Any
 import httpx2
 import msgspec
 
+from sickbay.apiserver import reviews
 from sickbay.apiserver.builtin import register_builtin
 from sickbay.apiserver.openapi.schemas import FILE, Schema, references
 from sickbay.apiserver.resources import Registry
 
+READ = {
+    ("", "v1", "Binding"),
+    ("", "v1", "DeleteOptions"),
+    ("autoscaling", "v1", "Scale"),
+    ("policy", "v1", "Eviction"),
+    *((group, "v1", kind) for (group, _), kind in reviews.KINDS.items()),
+}
+"""Kinds that come in bodies and are not kept."""
 
-def served() -> set[tuple[str, str, str]]:
-    """Group, version and kind of everything built in."""
+
+def recorded() -> set[tuple[str, str, str]]:
+    """Group, version and kind of everything built in, and of what is read only."""
     registry = Registry()
     register_builtin(registry)
-    return {(view.group, view.version, view.type.kind) for view in registry.served()}
+    return {(view.group, view.version, view.type.kind) for view in registry.served()} | READ
 
 
 def cut(documents: list[Any], kinds: set[tuple[str, str, str]]) -> dict[str, Schema]:
@@ -48,7 +58,7 @@ def cut(documents: list[Any], kinds: set[tuple[str, str, str]]) -> dict[str, Sch
 
 def documents(client: httpx2.Client) -> list[Any]:
     """The OpenAPI documents of all group-versions that hold something built in."""
-    paths = {f"apis/{group}/{version}" if group else f"api/{version}" for group, version, _ in served()}
+    paths = {f"apis/{group}/{version}" if group else f"api/{version}" for group, version, _ in recorded()}
     return [client.get(f"/openapi/v3/{path}").raise_for_status().json() for path in sorted(paths)]
 
 
@@ -63,7 +73,7 @@ def main() -> None:
             "usage: python -m sickbay.apiserver.openapi.record URL  (of a kube-apiserver, such as kubectl proxy's)"
         )
     with httpx2.Client(base_url=sys.argv[1]) as client:
-        content = packed(cut(documents(client), served()))
+        content = packed(cut(documents(client), recorded()))
     Path(__file__).with_name(FILE).write_bytes(content)
 
 

@@ -19,6 +19,7 @@ Schema = dict[str, Any]
 FILE = "kubernetes-1.36.json.gz"
 PREFIX = "#/components/schemas/"
 OBJECT_META = "io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta"
+MICRO_TIME = "io.k8s.apimachinery.pkg.apis.meta.v1.MicroTime"
 _KINDS = "x-kubernetes-group-version-kind"
 
 
