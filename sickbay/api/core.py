@@ -12,7 +12,7 @@ from typing import Any
 import msgspec
 
 from sickbay.api.base import CorePart, Nullable
-from sickbay.api.meta import LabelSelector, ObjectMeta
+from sickbay.api.meta import Identified, LabelSelector, ObjectMeta
 
 MIRROR_ANNOTATION = "kubernetes.io/config.mirror"
 
@@ -65,28 +65,12 @@ class NodeStatus(CorePart, frozen=True):
     node_info: Nullable[NodeInfo] = msgspec.field(default_factory=NodeInfo)
 
 
-class Node(CorePart, frozen=True):
+class Node(CorePart, Identified, frozen=True):
     api_version: str = msgspec.field(default_factory=lambda: "v1")
     kind: str = msgspec.field(default_factory=lambda: "Node")
     metadata: Nullable[ObjectMeta] = msgspec.field(default_factory=ObjectMeta)
     spec: Nullable[NodeSpec] = msgspec.field(default_factory=NodeSpec)
     status: Nullable[NodeStatus] = msgspec.field(default_factory=NodeStatus)
-
-    @property
-    def name(self) -> str:
-        return self.metadata.name
-
-    @property
-    def uid(self) -> str:
-        return self.metadata.uid
-
-    @property
-    def labels(self) -> dict[str, str]:
-        return self.metadata.labels
-
-    @property
-    def annotations(self) -> dict[str, str]:
-        return self.metadata.annotations
 
     @property
     def taints(self) -> list[Taint]:
@@ -112,10 +96,6 @@ class Node(CorePart, frozen=True):
     def serial(self) -> str:
         """Identity of the machine under it, whatever the Node is called: the UUID of its firmware (kubelet, SMBIOS)."""
         return self.status.node_info.system_uuid
-
-    @property
-    def deleting(self) -> bool:
-        return self.metadata.deletion_timestamp is not None
 
     @property
     def ready(self) -> bool:
@@ -255,32 +235,12 @@ class PodStatus(CorePart, frozen=True):
     init_container_statuses: Nullable[list[ContainerStatus]] = []
 
 
-class Pod(CorePart, frozen=True):
+class Pod(CorePart, Identified, frozen=True):
     api_version: str = msgspec.field(default_factory=lambda: "v1")
     kind: str = msgspec.field(default_factory=lambda: "Pod")
     metadata: Nullable[ObjectMeta] = msgspec.field(default_factory=ObjectMeta)
     spec: Nullable[PodSpec] = msgspec.field(default_factory=PodSpec)
     status: Nullable[PodStatus] = msgspec.field(default_factory=PodStatus)
-
-    @property
-    def name(self) -> str:
-        return self.metadata.name
-
-    @property
-    def namespace(self) -> str:
-        return self.metadata.namespace
-
-    @property
-    def uid(self) -> str:
-        return self.metadata.uid
-
-    @property
-    def labels(self) -> dict[str, str]:
-        return self.metadata.labels
-
-    @property
-    def annotations(self) -> dict[str, str]:
-        return self.metadata.annotations
 
     @property
     def node_name(self) -> str:
@@ -289,10 +249,6 @@ class Pod(CorePart, frozen=True):
     @property
     def phase(self) -> str:
         return self.status.phase
-
-    @property
-    def deleting(self) -> bool:
-        return self.metadata.deletion_timestamp is not None
 
     @property
     def finished(self) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Annotated, ClassVar
+from typing import TYPE_CHECKING, Annotated, ClassVar
 
 import msgspec
 
@@ -135,12 +135,13 @@ class ConditionedStatus(Part):
         return next((c for c in self.conditions if c.type == type_), None)
 
 
-class Object(Part):
-    """Base of our own kinds. Mutable, unlike its metadata: build it, then create it or work on a copy."""
+class Identified:
+    """What every object says of itself in its metadata."""
 
-    api_version: str = msgspec.field(default_factory=lambda: names.API_VERSION)
-    kind: str = ""
-    metadata: Nullable[ObjectMeta] = msgspec.field(default_factory=ObjectMeta)
+    __slots__ = ()
+
+    if TYPE_CHECKING:
+        metadata: ObjectMeta
 
     @property
     def name(self) -> str:
@@ -165,3 +166,11 @@ class Object(Part):
     @property
     def deleting(self) -> bool:
         return self.metadata.deletion_timestamp is not None
+
+
+class Object(Part, Identified):
+    """Base of our own kinds. Mutable, unlike its metadata: build it, then create it or work on a copy."""
+
+    api_version: str = msgspec.field(default_factory=lambda: names.API_VERSION)
+    kind: str = ""
+    metadata: Nullable[ObjectMeta] = msgspec.field(default_factory=ObjectMeta)
