@@ -10,21 +10,24 @@ node that is Ready all through it has a kubelet that was heard of meanwhile.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import datetime, timedelta
 
 from sickbay.api import kinds, names
-from sickbay.api.core import Node
+from sickbay.api.core import Node, Pod
 from sickbay.api.duration import format_duration, parse_duration
 from sickbay.api.node_repair import NodeRepair
 from sickbay.api.quantity import parse
 from sickbay.api.words import ReportState, Step, StepState
 from sickbay.clock import parse_time, rfc3339
+from sickbay.execute import leftovers
 from sickbay.execute.accelerators import is_accelerator
 from sickbay.execute.backends import Backends
 from sickbay.execute.diagnostics import Diagnostics
+from sickbay.execute.leftovers import left_behind
 from sickbay.execute.progress import Look, Progress, done, failed
 from sickbay.execute.proof import BOOT_BEFORE, BOOT_ID, NEW_BOOT
-from sickbay.kube.client import Client
+from sickbay.kube.client import Client, Listing
 
 LOOK = 10.0
 """Seconds between two looks."""
@@ -38,12 +41,19 @@ class Validate:
         self._diagnostics = Diagnostics(backends)
 
     async def look(self, look: Look) -> Progress:
-        wrong = node_problems(look.node, look.repair) + await self._pods(look.node)
+        listing = await self._client.list(kinds.POD, fields=f"spec.nodeName={look.node.name}")
+        wrong = node_problems(look.node, look.repair) + _pods(listing)
         if wrong:
             text = "; ".join(wrong)
             if look.late:
                 return failed(f"not well: {text}")
             return Progress(ReportState.IN_PROGRESS, f"not well yet: {text}", {WELL_SINCE: ""}, again=LOOK)
+        fresh = not look.report.proof.get(WELL_SINCE)
+        told = await leftovers.remove(self._client, look, left_behind(look.repair, listing.items)) if fresh else ()
+        return replace(await self._confirm(look), events=told)
+
+    async def _confirm(self, look: Look) -> Progress:
+        """All that is looked at is well: does it stay so, and do the active diagnostics say so too?"""
         found = await self._diagnostics.look(look)
         if found.failed:
             return failed(f"not well: {found.text}", found.facts)
@@ -61,17 +71,17 @@ class Validate:
         text = f"all checks pass since {rfc3339(since)}; the soak lasts {format_duration(soak)}"
         return Progress(ReportState.IN_PROGRESS, text, facts, again=min(LOOK, max(1.0, rest.total_seconds())))
 
-    async def _pods(self, node: Node) -> list[str]:
-        """DaemonSet pods of the node (device plug-in, network, agents) that are not back yet."""
-        listing = await self._client.list(kinds.POD, fields=f"spec.nodeName={node.name}")
-        if listing.malformed:
-            return [f"pod {listing.malformed[0].identity.name} cannot be read"]
-        away = []
-        for pod in listing.items:
-            ready = pod.condition("Ready")
-            if pod.is_daemonset and not pod.finished and (ready is None or ready.status != "True"):
-                away.append(f"{pod.namespace}/{pod.name}")
-        return [f"DaemonSet pods not ready: {', '.join(away[:3])}"] if away else []
+
+def _pods(listing: Listing[Pod]) -> list[str]:
+    """DaemonSet pods of the node (device plug-in, network, agents) that are not back yet."""
+    if listing.malformed:
+        return [f"pod {listing.malformed[0].identity.name} cannot be read"]
+    away = []
+    for pod in listing.items:
+        ready = pod.condition("Ready")
+        if pod.is_daemonset and not pod.finished and (ready is None or ready.status != "True"):
+            away.append(f"{pod.namespace}/{pod.name}")
+    return [f"DaemonSet pods not ready: {', '.join(away[:3])}"] if away else []
 
 
 def _well_since(look: Look) -> datetime:

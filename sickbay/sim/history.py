@@ -98,7 +98,7 @@ class History:
         by = write.user_agent.split("/", 1)[0].split(" ", 1)[0].removeprefix("sickbay-")
         at, uid = self._journal.now(), obj["metadata"].get("uid", "")
         self._journal.writes.append(Written(write.verb, by, at, name, write.subresource, uid))
-        if write.resource != "pods" or write.verb not in ("evict", "delete"):
+        if write.resource != "pods" or write.verb not in ("evict", "delete") or _dead(obj):
             return
         meta, node = obj["metadata"], (obj.get("spec") or {}).get("nodeName", "")
         machine = self.node_at(node, at) or {"metadata": {}}
@@ -133,6 +133,11 @@ class History:
         times, versions = self._nodes.get(name, ([], []))
         index = bisect_right(times, at + 1e-9) - 1
         return versions[index] if index >= 0 else None
+
+
+def _dead(pod: Obj) -> bool:
+    """Nothing of it runs any more, so that taking the object away destroys nothing."""
+    return (pod.get("status") or {}).get("phase") in ("Succeeded", "Failed")
 
 
 def _told_to_go(write: Write) -> bool:

@@ -152,6 +152,53 @@ async def test_a_finished_pod_of_a_daemon_set_is_not_waited_for() -> None:
     assert (await bench.shift().to_end())["state"] == "Done"
 
 
+REBOOTED = {"Repair": {"attempts": [{"n": 1, "action": "RebootNode", "state": "Done", "proof": {"bootBefore": "b0"}}]}}
+REFUSED = {"phase": "Failed", "reason": "UnexpectedAdmissionError"}
+
+
+def dead(bench: Bench, name: str, owner: str, status: Any) -> None:
+    owners = [{"apiVersion": "apps/v1", "kind": owner, "name": "o", "uid": "u", "controller": True}] if owner else []
+    spec = {"nodeName": "n1", "containers": [{"name": "c", "image": "i"}]}
+    bench.store.create("pods", {"metadata": {"name": name, "ownerReferences": owners}, "spec": spec}, "train")
+    bench.store.patch("pods", name, {"status": status}, "application/merge-patch+json", "train", subresource="status")
+
+
+@pytest.mark.case("P135")
+async def test_pods_that_a_boot_left_dead_are_removed_once_when_the_devices_are_back() -> None:
+    bench = opened(states=REBOOTED)
+    offered(bench, "0")
+    dead(bench, "api-1", "ReplicaSet", REFUSED)
+    dead(bench, "job-1", "Job", REFUSED)
+    dead(bench, "bare", "", REFUSED)
+    dead(bench, "other", "ReplicaSet", {"phase": "Failed", "reason": "Evicted"})
+    dead(bench, "lives", "ReplicaSet", {"phase": "Running"})
+    shift = bench.shift()
+    await shift.look()
+    assert len(bench.store.list("pods", "train")) == 5, "a new one would be refused as well"
+    offered(bench, "8")
+    await shift.look()
+    left = {pod["metadata"]["name"] for pod in bench.store.list("pods", "train") if not dying(pod)}
+    assert left == {"job-1", "bare", "other", "lives"}
+    assert [message for reason, message in await shift.events() if reason == "DeadPodsRemoved"] == [
+        "removed pods that were refused before the device plug-in was back: train/api-1"
+    ]
+    dead(bench, "api-2", "ReplicaSet", REFUSED)
+    assert (await shift.to_end())["state"] == "Done"
+    assert not dying(bench.store.get("pods", "api-2", "train")), "once: what is refused now has another reason"
+
+
+@pytest.mark.case("P135")
+async def test_without_a_boot_of_ours_dead_pods_are_not_ours_to_remove() -> None:
+    bench = opened()
+    dead(bench, "api-1", "ReplicaSet", REFUSED)
+    assert (await bench.shift().to_end())["state"] == "Done"
+    assert not dying(bench.store.get("pods", "api-1", "train"))
+
+
+def dying(pod: Any) -> bool:
+    return "deletionTimestamp" in pod["metadata"]
+
+
 async def test_a_quiet_validation_asks_the_server_once_in_ten_seconds() -> None:
     bench = opened(current={"args": {"soak": "1h"}}, timeout=7200)
     shift = bench.shift()
