@@ -87,6 +87,9 @@ class _Host:
     async def gpu_users(self) -> list[str]:
         return await self._inner.gpu_users()
 
+    async def resume(self) -> None:
+        await self._inner.resume()
+
     async def diagnose(self, check: str) -> Finding:
         return await self._calls.make(lambda: self._inner.diagnose(check))
 

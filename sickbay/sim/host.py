@@ -73,6 +73,9 @@ class HollowHost:
             self._machine.reset_gpu(card.index)
         return {device: "reset"}
 
+    async def resume(self) -> None:
+        """A reset of a hollow card stops nothing."""
+
     async def gpu_users(self) -> list[str]:
         return await self.holders("")
 

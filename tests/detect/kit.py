@@ -118,6 +118,7 @@ class Host:
         self.boot = "boot-1"
         self.acts: list[str] = []
         self.users: list[str] = []
+        self.resumed = 0
         self.isolated: frozenset[str] = frozenset()
         self.fails = ""
         self.sick = ""
@@ -146,6 +147,9 @@ class Host:
 
     async def gpu_users(self) -> list[str]:
         return self.users
+
+    async def resume(self) -> None:
+        self.resumed += 1
 
     async def diagnose(self, check: str) -> Finding:
         self._act(f"diagnose {check}")

@@ -73,6 +73,9 @@ class Host:
         self._machine.reset_gpu(card.index)
         return {device: "reset"}
 
+    async def resume(self) -> None:
+        pass
+
     async def isolate(self, devices: frozenset[str]) -> None:
         self._machine.isolate(devices)
 

@@ -39,7 +39,8 @@ class Host(Protocol):
         ...
 
     async def holders(self, device: str) -> list[str]:
-        """Processes that have the GPU open, as text for people. Raises HostError when that cannot be seen."""
+        """Processes that have the GPU open and do not step aside for its reset, as text for people. Raises HostError
+        when that cannot be seen."""
         ...
 
     async def isolate(self, devices: frozenset[str]) -> None:
@@ -48,6 +49,10 @@ class Host(Protocol):
 
     async def reset_gpu(self, device: str) -> Proof:
         """Reset one GPU, by UUID. Raises HostError."""
+        ...
+
+    async def resume(self) -> None:
+        """Start again what an act had stopped that was interrupted. Raises HostError that names it."""
         ...
 
     async def gpu_users(self) -> list[str]:

@@ -7,17 +7,14 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from sickbay.providers.agent.cardlist import CardList
-from sickbay.providers.agent.commands import COMMAND_SECONDS, NSENTER, run
+from sickbay.providers.agent.commands import COMMAND_SECONDS, NSENTER, outcome, run
 from sickbay.providers.agent.diagnosing import DEFAULT_CHECKS, Check
+from sickbay.providers.agent.holders import Aside, holders
 from sickbay.providers.agent.host import Finding, HostError, Proof
 
 SERVICE_SECONDS = 240.0
 """A restart of the kubelet or containerd on a busy node takes up to a few minutes."""
 RESET_SECONDS = 300.0
-
-TOLERATED = ("nvidia-persiste",)
-"""Holders that do not stand in the way of a reset (names as in /proc/PID/comm, 15 characters): nvidia-persistenced lets
-go of a GPU when nvidia-smi asks it to."""
 
 _SERVICE = re.compile(r"[A-Za-z0-9][A-Za-z0-9:_.@-]{0,127}")
 _UUID = re.compile(r"GPU-[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
@@ -43,6 +40,7 @@ class LinuxHost:
         self._services, self._checks = tuple(services), dict(checks)
         self._prefix = NSENTER if in_container else ()
         self._proc, self._plugin = proc, plugin
+        self._aside = Aside(state / "stopped.json", self._told)
         ours = state / "isolated.json"
         self._cards = CardList(cards, ours, cards_command, self._told) if cards is not None else None
 
@@ -84,19 +82,13 @@ class LinuxHost:
         return await self._run(command, SERVICE_SECONDS)
 
     async def holders(self, device: str) -> list[str]:
-        return self._users(re.compile(f"/dev/nvidia{self._minor(device)}"))
+        return self._in_the_way(self._file(device))
 
     async def gpu_users(self) -> list[str]:
-        return self._users(_CARD)
+        return self._in_the_way(_CARD)
 
-    def _users(self, path: re.Pattern[str]) -> list[str]:
-        found = []
-        for process in self._proc.iterdir():
-            if process.name.isdigit() and self._has_open(process, path):
-                name = self._name(process)
-                if name not in TOLERATED:
-                    found.append(f"pid {process.name} ({name})")
-        return sorted(found)
+    def _in_the_way(self, path: re.Pattern[str]) -> list[str]:
+        return [holder.words() for holder in holders(self._proc, path) if not holder.steps_aside]
 
     async def diagnose(self, check: str) -> Finding:
         chosen = self._checks.get(check)
@@ -107,16 +99,44 @@ class LinuxHost:
     async def reset_gpu(self, device: str) -> Proof:
         if not _UUID.fullmatch(device):
             raise HostError(f"{device!r} is no GPU UUID: without one the right card cannot be told from the others")
-        output = await self._run(["nvidia-smi", "--gpu-reset", f"--id={device}"], RESET_SECONDS)
-        if "successfully reset" not in output:
-            raise HostError(f"nvidia-smi did not confirm the reset: {output[:300]}")
-        return {device: "reset"}
+        path = self._file(device)
+        try:
+            await self._aside.stop([holder for holder in holders(self._proc, path) if holder.steps_aside])
+            await self._reset(device, path)
+        except HostError as error:
+            await self._back_again(error)
+            raise
+        started = await self._aside.start()
+        return {device: "reset"} | ({"startedAgain": ",".join(started)} if started else {})
+
+    async def _reset(self, device: str, path: re.Pattern[str]) -> None:
+        """Raises HostError, with whoever has the GPU open."""
+        command = ["nvidia-smi", "--gpu-reset", f"--id={device}"]
+        code, output = await outcome(command, RESET_SECONDS, self._prefix)
+        if code == 0 and "successfully reset" in output:
+            return
+        users = ", ".join(holder.words() for holder in holders(self._proc, path)[:5])
+        where = f"; it is open in {users}" if users else ""
+        raise HostError(f"nvidia-smi did not confirm the reset (exit code {code}): {output.strip()[:300]}{where}")
+
+    async def _back_again(self, reason: HostError) -> None:
+        """After a reset that failed. Raises HostError with both reasons where a service does not start again."""
+        try:
+            await self._aside.start()
+        except HostError as error:
+            raise HostError(f"{reason}; {error}") from None
+
+    async def resume(self) -> None:
+        await self._aside.start()
 
     async def _service(self, name: str) -> dict[str, str]:
         text = await self._run(
             ["systemctl", "show", "--property=ActiveState,MainPID,InvocationID", name], COMMAND_SECONDS
         )
         return dict(line.split("=", 1) for line in text.splitlines() if "=" in line)
+
+    def _file(self, device: str) -> re.Pattern[str]:
+        return re.compile(f"/dev/nvidia{self._minor(device)}")
 
     def _minor(self, device: str) -> str:
         """Number N of /dev/nvidiaN, from the driver's own table (it need not be the index nvidia-smi shows)."""
@@ -125,18 +145,6 @@ class LinuxHost:
             if facts.get("GPU UUID", "").lower() == device.lower() and "Device Minor" in facts:
                 return facts["Device Minor"]
         raise HostError(f"the driver shows no GPU {device}")
-
-    def _has_open(self, process: Path, path: re.Pattern[str]) -> bool:
-        try:
-            return any(path.fullmatch(str(link.readlink())) for link in (process / "fd").iterdir())
-        except OSError:
-            return False  # it has ended meanwhile
-
-    def _name(self, process: Path) -> str:
-        try:
-            return (process / "comm").read_text().strip()
-        except OSError:
-            return "?"
 
     async def _run(self, command: Sequence[str], seconds: float) -> str:
         return await run(command, seconds, self._prefix)

@@ -78,7 +78,11 @@ class TaskRunner:
         self._tasks.on_change(self._changed)
 
     async def run(self) -> None:
-        """Carry out tasks until cancelled, one at a time."""
+        """Carry out tasks until cancelled, one at a time. First comes what an earlier agent was interrupted in."""
+        try:
+            await self._host.resume()
+        except HostError as error:
+            log.warning("not started again", error=str(error))
         async with asyncio.TaskGroup() as group:
             group.create_task(self._tasks.run())
             group.create_task(self._queue.run(self._look, workers=1))

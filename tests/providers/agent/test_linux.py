@@ -120,13 +120,105 @@ async def test_a_gpu_that_the_driver_does_not_show_has_unknown_holders(proc: Pat
         await LinuxHost(proc=proc).holders("GPU-99999999-2222-3333-4444-555555555555")
 
 
-async def test_a_reset_names_one_gpu_and_must_be_confirmed(real_loop: None, tools: Path) -> None:
-    tool(tools, "nvidia-smi", 'echo "GPU 00000000:3B:00.0 was successfully reset."')
-    assert await LinuxHost().reset_gpu(UUID) == {UUID: "reset"}
+RESET = 'echo "GPU 00000000:3B:00.0 was successfully reset."'
+IN_USE = 'echo "GPU 00000000:3B:00.0 is currently in use by another process"; exit 1'
+
+
+def holds(proc: Path, pid: str, comm: str, cgroup: str) -> None:
+    (proc / pid / "fd").mkdir(parents=True)
+    (proc / pid / "fd" / "5").symlink_to("/dev/nvidia5")
+    (proc / pid / "comm").write_text(f"{comm}\n")
+    (proc / pid / "cgroup").write_text(f"0::{cgroup}\n")
+
+
+@pytest.fixture
+def host(proc: Path, tmp_path: Path) -> LinuxHost:
+    return LinuxHost(proc=proc, state=tmp_path / "state")
+
+
+async def test_a_reset_names_one_gpu_and_must_be_confirmed(real_loop: None, tools: Path, host: LinuxHost) -> None:
+    tool(tools, "nvidia-smi", RESET)
+    assert await host.reset_gpu(UUID) == {UUID: "reset"}
     assert calls(tools) == [f"nvidia-smi --gpu-reset --id={UUID}"]
-    tool(tools, "nvidia-smi", 'echo "GPU Reset could not be run because one or more GPUs are in use"')
-    with pytest.raises(HostError, match="did not confirm the reset: GPU Reset could not be run"):
-        await LinuxHost().reset_gpu(UUID)
+    tool(tools, "nvidia-smi", 'echo "GPU Reset could not be run"')
+    with pytest.raises(HostError, match="GPU Reset could not be run"):
+        await host.reset_gpu(UUID)
+
+
+@pytest.mark.case("P119")
+@pytest.mark.parametrize("works", [True, False])
+async def test_known_holders_stop_for_a_reset_and_run_again_whatever_becomes_of_it(
+    real_loop: None, tools: Path, proc: Path, host: LinuxHost, works: bool
+) -> None:
+    holds(proc, "90", "nvidia-persiste", "/system.slice/nvidia-persistenced.service")
+    holds(proc, "91", "nv-hostengine", "/system.slice/nvidia-dcgm.service")
+    container = "ab" * 32
+    holds(proc, "92", "nvidia-device-p", f"/kubepods.slice/kubepods-pod1.slice/cri-containerd-{container}.scope")
+    for name in ("systemctl", "crictl"):
+        tool(tools, name, "")
+    tool(tools, "nvidia-smi", RESET if works else IN_USE)
+    if works:
+        proof = await host.reset_gpu(UUID)
+        assert proof == {UUID: "reset", "startedAgain": "nvidia-dcgm.service,nvidia-persistenced.service"}
+    else:
+        with pytest.raises(HostError, match=r"in use by another process; it is open in pid 77 \(python3\), pid 80"):
+            await host.reset_gpu(UUID)
+    assert calls(tools) == [
+        "systemctl stop nvidia-dcgm.service",
+        "systemctl stop nvidia-persistenced.service",
+        f"crictl stop --timeout=10 {container}",
+        f"nvidia-smi --gpu-reset --id={UUID}",
+        "systemctl start nvidia-dcgm.service",
+        "systemctl start nvidia-persistenced.service",
+    ]
+
+
+@pytest.mark.case("P119")
+async def test_who_has_another_gpu_open_is_not_stopped(
+    real_loop: None, tools: Path, proc: Path, host: LinuxHost
+) -> None:
+    holds(proc, "91", "nv-hostengine", "/system.slice/nvidia-dcgm.service")
+    (proc / "91" / "fd" / "5").unlink()
+    (proc / "91" / "fd" / "5").symlink_to("/dev/nvidia4")
+    tool(tools, "nvidia-smi", RESET)
+    await host.reset_gpu(UUID)
+    assert calls(tools) == [f"nvidia-smi --gpu-reset --id={UUID}"]
+
+
+@pytest.mark.case("P119")
+async def test_who_is_not_known_is_named_by_its_number_and_left_alone(proc: Path, host: LinuxHost) -> None:
+    holds(proc, "91", "nv-hostengine", "/system.slice/nvidia-dcgm.service")
+    holds(proc, "93", "my-exporter", "/system.slice/my-exporter.service")
+    assert await host.holders(UUID) == ["pid 77 (python3)", "pid 93 (my-exporter)"]
+    assert "pid 93 (my-exporter)" in await host.gpu_users()
+
+
+@pytest.mark.case("P119")
+async def test_an_agent_that_died_in_a_reset_starts_again_what_it_had_stopped(
+    real_loop: None, tools: Path, proc: Path, tmp_path: Path, host: LinuxHost
+) -> None:
+    holds(proc, "91", "nv-hostengine", "/system.slice/nvidia-dcgm.service")
+    record, then = tmp_path / "state" / "stopped.json", tmp_path / "then.json"
+    tool(tools, "systemctl", f'[ "$1" = stop ] && cp {record} {then}; true')
+    tool(tools, "nvidia-smi", RESET)
+    await host.reset_gpu(UUID)
+    assert not record.exists()
+    then.rename(record)  # as it was on the disk when the service was stopped
+    (tools.parent / "calls").unlink()
+    for _ in range(2):
+        await LinuxHost(proc=proc, state=tmp_path / "state").resume()
+    assert calls(tools) == ["systemctl start nvidia-dcgm.service"]
+
+
+@pytest.mark.case("P119")
+async def test_a_service_that_does_not_start_again_is_a_failure_that_names_it(
+    real_loop: None, tools: Path, proc: Path, host: LinuxHost
+) -> None:
+    holds(proc, "91", "nv-hostengine", "/system.slice/nvidia-dcgm.service")
+    tool(tools, "systemctl", '[ "$1" = start ] && { echo "Job failed."; exit 1; }; true')
+    tool(tools, "nvidia-smi", RESET)
+    with pytest.raises(HostError, match=r"not started again: systemctl start nvidia-dcgm\.service: .*Job failed"):
+        await host.reset_gpu(UUID)
 
 
 @pytest.mark.parametrize("device", ["", "0", "0000:3b:00.0", f"{UUID},{UUID}", f"{UUID} --help"])

@@ -232,6 +232,13 @@ async def test_tasks_are_done_one_at_a_time(host: Machine) -> None:
 # --- after a crash
 
 
+@pytest.mark.case("P119")
+async def test_an_agent_that_starts_first_brings_back_what_an_act_had_stopped(host: Machine) -> None:
+    async with runner_on(host):
+        await host.clock.sleep(5)
+    assert host.host.resumed == 1
+
+
 @pytest.mark.parametrize("action", ["RestartService", "ResetGPU", "RebootNode"])
 async def test_what_was_begun_in_this_boot_is_never_begun_again(host: Machine, action: str) -> None:
     host.journal.write(Entry(key="r1/Repair/t1", action=action, boot_id="boot-1", at="2027-03-01T08:00:00Z"))
