@@ -13,7 +13,8 @@ from dataclasses import dataclass
 import click
 
 from sickbay.api import kinds
-from sickbay.cli.ops import questions, session
+from sickbay.api.words import Step
+from sickbay.cli.ops import effects, questions, session
 from sickbay.cli.ops.cluster import counted, print_table
 from sickbay.cli.ops.questions import Question, Wanted
 from sickbay.kube import errors
@@ -48,6 +49,9 @@ async def answer(client: Client, given: Answer) -> None:
         raise click.UsageError("name nodes, or --group, -l or --all-waiting; what waits: sickbay queue")
     found = await questions.find(client, wanted)
     _show(found.questions, given, selects)
+    if given.value == "approved" and found.questions:
+        for line in await _effect(client, found.questions):
+            click.echo(line)
     if selects and not found.questions:
         found.problems.append(f"{wanted.step} waits for approval on none of the nodes meant; see: sickbay queue")
     if given.dry_run or not found.questions:
@@ -72,6 +76,23 @@ def _show(asked: list[Question], given: Answer, selects: bool) -> None:
     if asked and (selects or given.dry_run or len(asked) > 1 or asked[0].repair.spec.group.id):
         click.echo(f"To be {given.value}:")
         print_table(COLUMNS, [question.row() for question in asked], "")
+
+
+async def _effect(client: Client, asked: list[Question]) -> list[str]:
+    """What the step does to jobs and GPUs, a group's members included; nothing for the way back into service."""
+    step, action = asked[0].inquiry.step, asked[0].repair.status.current.action
+    what = (action or step) if step == Step.REPAIR else step
+    if step == Step.UNQUARANTINE or (step == Step.REPAIR and not effects.disrupts(action)):
+        return []
+    nodes = {question.node.name: question.node for question in asked}
+    others = {name for question in asked for name in question.repair.spec.group.members} - nodes.keys()
+    try:
+        for name in sorted(others):
+            nodes[name] = await client.get(kinds.NODE, name)
+        pools = (await client.list(kinds.REPAIR_POOL)).items
+    except errors.ApiError as error:
+        return [f"{what}: what it does cannot be seen: {questions.said(error)}"]
+    return effects.lines(what, await effects.read(client, list(nodes.values())), pools)
 
 
 def _ask_back(number: int, value: str) -> None:

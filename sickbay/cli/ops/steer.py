@@ -6,6 +6,7 @@ Each writes what a person would write with kubectl, under the person's own ident
 from __future__ import annotations
 
 import contextlib
+import sys
 from collections.abc import AsyncIterator, Callable
 from typing import Any
 
@@ -18,7 +19,7 @@ from sickbay.api.duration import parse_duration
 from sickbay.api.node_repair import NodeRepair
 from sickbay.api.objectnames import dns_label
 from sickbay.api.words import HoldLevel, Outcome
-from sickbay.cli.ops import session
+from sickbay.cli.ops import effects, session
 from sickbay.cli.ops.cluster import connection
 from sickbay.cli.ops.view import ClusterView
 from sickbay.clock import rfc3339
@@ -132,13 +133,18 @@ def stop(reason: str, level: str, until: str, call: Callable[..., Any]) -> None:
     click.echo(call(lambda client: _hold(client, "stop", spec | ({"until": until} if until else {}))))
 
 
-async def _by_hand(client: Client, node: str, action: str, reason: str) -> str:
+async def _by_hand(client: Client, node: str, action: str, reason: str, sure: bool = True) -> str:
     view, found = await ClusterView.read(client), await client.get(kinds.NODE, node)
     opened = view.open_repair(node)
     if opened is not None:
         raise click.ClickException(
             f"{node} is under repair already ({opened.metadata.name}); see: sickbay explain {node}"
         )
+    if effects.disrupts(action):
+        for line in effects.lines(action, await effects.read(client, [found]), view.pools):
+            click.echo(line)
+        if not sure:
+            _type_the_name(node)
     name = dns_label(f"{node[:40].rstrip('.-')}-by-hand-{session.current().randomness.hex(6)}")
     spec = {
         "origin": "Manual",
@@ -153,13 +159,25 @@ async def _by_hand(client: Client, node: str, action: str, reason: str) -> str:
 @click.argument("node")
 @click.option("--remedy", required=True, type=click.Choice(sorted(a for a in ACTIONS if a != "None")))
 @click.option("--reason", required=True, help="Why, for the record.")
+@click.option("-y", "--yes", is_flag=True, help="Do not have the name typed again.")
 @connection
-def repair(node: str, remedy: str, reason: str, call: Callable[..., Any]) -> None:
+def repair(node: str, remedy: str, reason: str, yes: bool, call: Callable[..., Any]) -> None:
     """Repair NODE by hand, through the same gates and limits as any repair.
+
+    What the remedy does to the jobs and GPUs of the node, and how much its pool has room for, is shown first. On a
+    terminal the name of the node has to be typed again before anything that jobs do not survive.
 
     Example: sickbay repair gpu-node-17 --remedy RebootNode --reason "hangs now and then"
     """
-    click.echo(call(lambda client: _by_hand(client, node, remedy, reason)))
+    sure = yes or not sys.stdin.isatty()
+    click.echo(call(lambda client: _by_hand(client, node, remedy, reason, sure)))
+
+
+def _type_the_name(node: str) -> None:
+    """Raises ClickException where something else is typed, Abort where nothing is."""
+    typed = click.prompt("Type the name of the node to go on", err=True)
+    if typed != node:
+        raise click.ClickException(f"{typed!r} is not {node!r}: nothing was done")
 
 
 @click.command()
