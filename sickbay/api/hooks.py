@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from sickbay.api.node_repair import HookReport, NodeRepair, PlanStep
+from sickbay.api.node_repair import NodeRepair
+from sickbay.api.repair_plan import PlanStep
 from sickbay.api.repair_rule import Hook
+from sickbay.api.repair_step import HookReport
 from sickbay.api.words import ReportState, Stage
 
 FINAL = (ReportState.DONE, ReportState.FAILED)

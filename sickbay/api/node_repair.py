@@ -11,30 +11,19 @@ from typing import Annotated, ClassVar
 
 import msgspec
 
-from sickbay.api import names
 from sickbay.api.base import Nullable, Part, Rule, says
-from sickbay.api.fault_type import Rung
 from sickbay.api.fields import Count, Duration, FaultName, Key, Line, Name, Text, Time, Uid, Word
 from sickbay.api.meta import Condition, Object
-from sickbay.api.repair_pool import ProviderRef
-from sickbay.api.repair_rule import Approval, DrainOptions, Hook, steps_in_order
+from sickbay.api.repair_plan import Plan
+from sickbay.api.repair_step import Current, StepStatus
 from sickbay.api.words import (
-    Action,
     ClearsBy,
-    DrainTimeout,
     Needs,
     Origin,
     Outcome,
     Phase,
-    PodState,
-    PodWhy,
     RepairVerdict,
-    ReportState,
-    Stage,
-    Step,
-    StepState,
     Urgency,
-    WaitsFor,
 )
 
 
@@ -115,104 +104,6 @@ class RepairFault(Part):
     evidence: Annotated[Nullable[list[Line]], says("What shows it; grows at step boundaries", maxItems=8)] = []
 
 
-class PlanStep(Part):
-    """One step with everything resolved."""
-
-    step: Annotated[str, says("Which of the five", required=True, enum=Step)] = ""
-    approval: Annotated[Approval | None, says("Gate before the step; absent = none")] = None
-    before: Annotated[
-        Nullable[list[Hook]], says("Hooks before it", maxItems=8, list_type="map", list_map_keys=["name"])
-    ] = []
-    after: Annotated[
-        Nullable[list[Hook]], says("Hooks after it", maxItems=8, list_type="map", list_map_keys=["name"])
-    ] = []
-    taint: Annotated[Word, says("Quarantine: value of the taint sickbay.dev/quarantine; empty = no taint")] = ""
-    timeout: Annotated[Duration | None, says("Deadline of the step, or of one attempt")] = None
-    on_timeout: Annotated[str | None, says("Drain: when the deadline passes", enum=DrainTimeout)] = None
-    options: Annotated[DrainOptions | None, says("Drain: how pods leave the node")] = None
-    action: Annotated[str | None, says("Repair: the act of the current rung", enum=Action)] = None
-    args: Annotated[Nullable[dict[str, Line]], says("What the step needs to know", maxProperties=16)] = {}
-    ladder: Annotated[Nullable[list[Rung]], says("Repair: all rungs, in order", maxItems=8)] = []
-    allow_undrained: Annotated[bool, says("Repair: does not wait for the node to be empty")] = False
-    gate_irreversible: Annotated[
-        bool, says("Repair: a rung that cannot be undone or wipes disks waits for people even without a gate")
-    ] = False
-    needs: Annotated[
-        str, says("Repair: instead of an act people are asked, for this reason; empty = no", enum=[*Needs, ""])
-    ] = ""
-    ceiling: Annotated[Duration | None, says("Validate: give up after")] = None
-    soak: Annotated[Duration | None, says("Validate: stay well for so long")] = None
-    level: Annotated[int | None, says("Validate: diagnostics up to this level", minimum=0, maximum=3)] = None
-    checks: Annotated[Nullable[list[Word]], says("Validate: further checks by name", maxItems=16)] = []
-
-
-class ApprovalForm(Part):
-    """How a question and its answer are written on the node: a label key, and the values that mean something."""
-
-    key: Annotated[Key, says("Label key; {step} in it stands for the step in lower case", required=True)] = ""
-    inquiring: Annotated[Word, says("Value of the question")] = "inquiring"
-    approved: Annotated[Nullable[list[Word]], says("Values that say yes, in any case", maxItems=8)] = msgspec.field(
-        default_factory=lambda: ["approved"]
-    )
-    denied: Annotated[Nullable[list[Word]], says("Values that say no, in any case", maxItems=8)] = msgspec.field(
-        default_factory=lambda: ["denied"]
-    )
-    deletion_approves: Annotated[
-        bool, says("That somebody deletes the label says yes, where the gate names no groups")
-    ] = False
-
-    def key_of(self, step: str) -> str:
-        return self.key.replace("{step}", step.lower())
-
-    @staticmethod
-    def of_prefix(prefix: str) -> ApprovalForm:
-        """The form of all prefixes: `<prefix>/<step>-node` = inquiring, approved, denied."""
-        return ApprovalForm(key=names.approval_label(prefix, "{step}"))
-
-
-class Plan(Part):
-    """What is to be done, resolved; a new generation replaces it at a step boundary."""
-
-    RULES: ClassVar[tuple[Rule, ...]] = (
-        Rule(
-            f"!has(self.steps) || {steps_in_order('self.steps')}",
-            "steps are out of order or repeated",
-            "write each at most once, in the order Quarantine, Drain, Repair, Validate, Unquarantine",
-            field=".steps",
-        ),
-        Rule(
-            "!has(oldSelf.generation) || self.generation >= oldSelf.generation",
-            "a plan's generation never goes back",
-            "write a new plan under a higher generation",
-            field=".generation",
-        ),
-    )
-
-    generation: Annotated[int, says("Counts plans of this repair", minimum=0)] = 1
-    reason: Annotated[Text, says("Why this plan")] = ""
-    urgency: Annotated[str, says("When the node leaves", enum=Urgency)] = "Now"
-    ceiling: Annotated[
-        Duration | None, says("Longest wait of the urgency; then the next stronger one, behind a gate by People")
-    ] = None
-    approval_prefix: Annotated[Name, says("Prefix of the approval labels, resolved")] = ""
-    approval_form: Annotated[
-        ApprovalForm | None, says("Key and values of the approval labels; absent = those of the prefix")
-    ] = None
-    provider: Annotated[Nullable[ProviderRef], says("Repair back-end of the node, as its pool had it")] = msgspec.field(
-        default_factory=ProviderRef
-    )
-    isolate: Annotated[Nullable[list[Word]], says("UUIDs of devices to isolate: decide's grant", maxItems=32)] = []
-    steps: Annotated[Nullable[list[PlanStep]], says("The steps, in their order", maxItems=5)] = []
-
-    @property
-    def form(self) -> ApprovalForm:
-        """How the gates of this plan ask, and are answered."""
-        return self.approval_form or ApprovalForm.of_prefix(self.approval_prefix)
-
-    def step(self, name: str) -> PlanStep | None:
-        return next((step for step in self.steps if step.step == name), None)
-
-
 class NodeRepairSpec(Part):
     """The incident and its plan."""
 
@@ -250,108 +141,6 @@ class NodeRepairSpec(Part):
     group: Annotated[Nullable[Group], says("The group it belongs to")] = msgspec.field(default_factory=Group)
     faults: Annotated[Nullable[list[RepairFault]], says("Its faults; the first is the primary one", maxItems=16)] = []
     plan: Annotated[Nullable[Plan], says("What is to be done")] = msgspec.field(default_factory=Plan)
-
-
-class Current(Part):
-    """The step at hand, and how its wait ends."""
-
-    step: Annotated[str, says("Which of the five; empty = none yet", enum=[*Step, ""])] = ""
-    stage: Annotated[str, says("Its hooks run: before or after it; empty = the step itself", enum=[*Stage, ""])] = ""
-    attempt: Annotated[Count, says("Number of the attempt, counted through the whole repair")] = 0
-    action: Annotated[str, says("Repair: the act of this attempt", enum=[*Action, ""])] = ""
-    args: Annotated[Nullable[dict[str, Line]], says("What the step needs to know", maxProperties=16)] = {}
-    since: Annotated[Time | None, says("Since when")] = None
-    deadline: Annotated[Time | None, says("Until when")] = None
-    waits_for: Annotated[str, says("What it waits for; empty = nothing, it runs", enum=[*WaitsFor, ""])] = ""
-    on_deadline: Annotated[Line, says("What happens then")] = ""
-
-
-class Attempt(Part):
-    """One attempt of a step."""
-
-    n: Annotated[Count, says("Number of the attempt", required=True)] = 0
-    plan_generation: Annotated[Count, says("Generation of the plan it followed")] = 0
-    action: Annotated[str, says("The act", enum=[*Action, ""])] = ""
-    started: Annotated[Time | None, says("When it began")] = None
-    ended: Annotated[Time | None, says("When it ended")] = None
-    state: Annotated[str, says("How it ended", enum=[*ReportState, *StepState, ""])] = ""
-    proof: Annotated[Nullable[dict[str, Line]], says("What shows that it was done", maxProperties=16)] = {}
-
-
-class OfferedJob(Part):
-    """A job, by UID."""
-
-    api_version: Annotated[Line, says("apiVersion of the job")] = ""
-    kind: Annotated[Word, says("Its kind")] = ""
-    namespace: Annotated[Word, says("Its namespace")] = ""
-    name: Annotated[Name, says("Its name")] = ""
-    uid: Annotated[Uid, says("Its UID")] = ""
-
-
-class Offer(Part):
-    """A job that is asked to move away as a whole instead of being evicted pod by pod."""
-
-    job: Annotated[Nullable[OfferedJob], says("The job", required=True)] = msgspec.field(default_factory=OfferedJob)
-    until: Annotated[Time | None, says("Until when the offer stands")] = None
-
-
-class BlockingPod(Part):
-    """A pod that is still on the node."""
-
-    pod: Annotated[str, says("namespace/name", required=True, maxLength=317)] = ""
-    state: Annotated[str, says("What it does", enum=[*PodState, ""])] = ""
-    why: Annotated[str, says("Why it is still there", enum=[*PodWhy, ""])] = ""
-    pdb: Annotated[Name, says("PodDisruptionBudget that blocks it")] = ""
-    until: Annotated[Time | None, says("Until when that is waited for")] = None
-
-
-class Report(Part):
-    """execute's report on a step."""
-
-    attempt: Annotated[Count, says("Attempt it reports on")] = 0
-    plan_generation: Annotated[Count, says("Generation of the plan it follows")] = 0
-    term: Annotated[Count, says("Term of the leader that claimed it")] = 0
-    state: Annotated[str, says("How far it is", enum=[*ReportState, ""])] = ""
-    message: Annotated[Text, says("For people")] = ""
-    waits_for: Annotated[
-        str,
-        says(
-            "What keeps execute from acting; empty = nothing. Without a state: not even claimed", enum=[*WaitsFor, ""]
-        ),
-    ] = ""
-    lost_to: Annotated[Line, says("Who has taken the node's shared Lease from us; empty = nobody")] = ""
-    proof: Annotated[Nullable[dict[str, Line]], says("What shows that it was done", maxProperties=16)] = {}
-    offers: Annotated[Nullable[list[Offer]], says("Jobs asked to move away", maxItems=64)] = []
-    pods: Annotated[Nullable[list[BlockingPod]], says("Pods still on the node", maxItems=32)] = []
-
-
-class HookReport(Part):
-    """execute's report on one run of a hook."""
-
-    name: Annotated[Word, says("Name of the hook", required=True, minLength=1)] = ""
-    stage: Annotated[str, says("Whether it runs before or after the step", enum=[*Stage, ""])] = ""
-    attempt: Annotated[Count, says("Attempt of the step")] = 0
-    plan_generation: Annotated[Count, says("Generation of the plan it follows")] = 0
-    state: Annotated[str, says("How far it is", enum=[*ReportState, ""])] = ""
-    started: Annotated[Time | None, says("When it began")] = None
-    ended: Annotated[Time | None, says("When it ended")] = None
-    job: Annotated[Name, says("Name of the Job, for one that runs a Job")] = ""
-    message: Annotated[Line, says("What came of it; the endpoint's answer")] = ""
-
-
-class StepStatus(Part):
-    """One step: decide writes `state` and what surrounds it, execute `report`."""
-
-    state: Annotated[str, says("decide's view of it", enum=[*StepState, ""])] = ""
-    started: Annotated[Time | None, says("When it began")] = None
-    finished: Annotated[Time | None, says("When it ended")] = None
-    approved_attempt: Annotated[Count, says("Attempt whose gate was opened; 0 = none")] = 0
-    approved_at: Annotated[Time | None, says("When it was opened")] = None
-    approved_by: Annotated[Line, says("Who opened it, where the stamping policy tells; otherwise unknown")] = ""
-    attempts: Annotated[Nullable[list[Attempt]], says("Its attempts", maxItems=16)] = []
-    report: Annotated[Nullable[Report], says("execute's report")] = msgspec.field(default_factory=Report)
-    hooks: Annotated[Nullable[list[HookReport]], says("execute's reports on the step's hooks", maxItems=32)] = []
-    hooks_waived: Annotated[Count, says("Attempt whose failed hooks a person has waived; 0 = none")] = 0
 
 
 class RepairTaint(Part):

@@ -12,7 +12,8 @@ import msgspec
 
 from sickbay.api import names
 from sickbay.api.core import Node
-from sickbay.api.node_repair import ApprovalForm, NodeRepair, Prior
+from sickbay.api.node_repair import NodeRepair, Prior
+from sickbay.api.repair_plan import ApprovalForm
 
 OUR_TAINT = (names.QUARANTINE, "NoSchedule")
 """Key and effect. Never NoExecute: that would start the forced detach of volumes after 6 minutes."""

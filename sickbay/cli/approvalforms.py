@@ -24,7 +24,7 @@ from pathlib import Path
 import msgspec
 import yaml
 
-from sickbay.api.node_repair import ApprovalForm
+from sickbay.api.repair_plan import ApprovalForm
 
 _KEY = re.compile(r"([a-z0-9]([-a-z0-9.]*[a-z0-9])?/)?[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?")
 _VALUE = re.compile(r"[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?")

@@ -15,7 +15,7 @@ import httpx2
 from prometheus_client import CollectorRegistry
 
 from sickbay.api import names
-from sickbay.api.node_repair import ApprovalForm
+from sickbay.api.repair_plan import ApprovalForm
 from sickbay.cli import health
 from sickbay.cli.approvalforms import FormError
 from sickbay.cli.approvalforms import read as read_forms

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import click
 
-from sickbay.api.node_repair import ApprovalForm
+from sickbay.api.repair_plan import ApprovalForm
 from sickbay.cli.approvalforms import FormError
 from sickbay.cli.approvalforms import read as read_forms
 from sickbay.cli.controller import read_prefixes

@@ -15,8 +15,8 @@ import msgspec
 
 from sickbay.api import names
 from sickbay.api.core import Node
-from sickbay.api.node_repair import ApprovalForm
 from sickbay.api.nodemarks import Inquiry, question_taken_off, read_inquiry
+from sickbay.api.repair_plan import ApprovalForm
 from sickbay.kube.nodes import annotation_ops, label_ops
 
 

@@ -9,7 +9,8 @@ import msgspec
 
 from sickbay.api.duration import parse_duration
 from sickbay.api.fault_type import Rung
-from sickbay.api.node_repair import NodeRepair, Plan
+from sickbay.api.node_repair import NodeRepair
+from sickbay.api.repair_plan import Plan
 from sickbay.api.repair_pool import RepairPool
 from sickbay.api.repair_rule import RuleEntry
 from sickbay.api.words import BudgetThen, Needs, Step

@@ -20,7 +20,8 @@ from prometheus_client import CollectorRegistry
 
 from sickbay.api import names
 from sickbay.api.core import Node
-from sickbay.api.node_repair import ApprovalForm, NodeRepair
+from sickbay.api.node_repair import NodeRepair
+from sickbay.api.repair_plan import ApprovalForm
 from sickbay.api.repair_pool import RepairPool
 from sickbay.api.words import Outcome, WaitsFor
 from sickbay.clock import Clock, Randomness, rfc3339

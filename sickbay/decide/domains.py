@@ -17,7 +17,8 @@ from sickbay.api import names, objectnames
 from sickbay.api.actions import domain_wide
 from sickbay.api.core import Node
 from sickbay.api.meta import ObjectMeta
-from sickbay.api.node_repair import FaultSource, Group, NodeRepair, Plan, Ref, RepairFault
+from sickbay.api.node_repair import FaultSource, Group, NodeRepair, Ref, RepairFault
+from sickbay.api.repair_plan import Plan
 from sickbay.api.repair_pool import Domain, RepairPool
 from sickbay.api.words import Needs, Step
 from sickbay.decide import pacing, slots

@@ -16,7 +16,8 @@ from sickbay.api.core import Node
 from sickbay.api.duration import parse_duration
 from sickbay.api.fault_type import FaultType, Validation
 from sickbay.api.names import condition_type
-from sickbay.api.node_repair import Attempt, FaultSource, NodeRepair, RepairFault
+from sickbay.api.node_repair import FaultSource, NodeRepair, RepairFault
+from sickbay.api.repair_step import Attempt
 from sickbay.api.words import StepState
 from sickbay.clock import parse_time, rfc3339
 from sickbay.decide import group, recorded, suspects

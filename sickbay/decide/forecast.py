@@ -21,8 +21,10 @@ import msgspec
 from sickbay.api.actions import ACTIONS
 from sickbay.api.core import Node
 from sickbay.api.duration import parse_duration
-from sickbay.api.node_repair import NodeRepair, NodeRepairStatus, PlanStep, StepStatus
+from sickbay.api.node_repair import NodeRepair, NodeRepairStatus
+from sickbay.api.repair_plan import PlanStep
 from sickbay.api.repair_pool import RepairPool, RepairPoolStatus, Slot
+from sickbay.api.repair_step import StepStatus
 from sickbay.api.words import ApprovalBy, BudgetThen, Phase, Step, StepState, WaitsFor
 from sickbay.clock import parse_time, rfc3339
 from sickbay.decide import breaker, limits, slots, storm, windows

@@ -11,7 +11,8 @@ from dataclasses import dataclass, field
 
 from sickbay.api.actions import domain_wide
 from sickbay.api.names import GROUP_ATTEMPT
-from sickbay.api.node_repair import Attempt, NodeRepair, RepairFault
+from sickbay.api.node_repair import NodeRepair, RepairFault
+from sickbay.api.repair_step import Attempt
 from sickbay.api.words import Outcome, Phase, Step, StepState
 from sickbay.decide.work import Work
 

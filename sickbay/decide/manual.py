@@ -11,7 +11,8 @@ import msgspec
 from sickbay.api.actions import domain_wide, needs_empty_node
 from sickbay.api.core import Node
 from sickbay.api.fault_type import FaultType, FaultTypeSpec, Rung
-from sickbay.api.node_repair import NodeRepair, Plan, PlanStep, Ref, RuleRef
+from sickbay.api.node_repair import NodeRepair, Ref, RuleRef
+from sickbay.api.repair_plan import Plan, PlanStep
 from sickbay.api.repair_pool import RepairPool
 from sickbay.api.repair_rule import ProcedureStep, RepairRule, RuleEntry
 from sickbay.api.words import FaultClass, Origin, Severity, Step

@@ -12,7 +12,8 @@ from sickbay.api.duration import parse_duration
 from sickbay.api.fault_type import FaultType
 from sickbay.api.markers import leaving_by
 from sickbay.api.meta import ObjectMeta
-from sickbay.api.node_repair import NodeRepair, NodeRepairSpec, Plan, Ref, RuleRef
+from sickbay.api.node_repair import NodeRepair, NodeRepairSpec, Ref, RuleRef
+from sickbay.api.repair_plan import Plan
 from sickbay.api.repair_pool import RepairPool
 from sickbay.api.repair_rule import RepairRule, RuleEntry
 from sickbay.api.words import Mode, Outcome, Step

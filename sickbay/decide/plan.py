@@ -14,7 +14,7 @@ from sickbay.api import names
 from sickbay.api.actions import ACTIONS, NO_NODE_REPAIR, domain_wide, needs_empty_node
 from sickbay.api.duration import format_duration
 from sickbay.api.fault_type import FaultType, Rung
-from sickbay.api.node_repair import Plan, PlanStep
+from sickbay.api.repair_plan import Plan, PlanStep
 from sickbay.api.repair_pool import RepairPool
 from sickbay.api.repair_rule import Approval, DrainOptions, ProcedureStep, RepairRule, RuleEntry
 from sickbay.api.words import ApprovalBy, DrainScope, Step, Urgency

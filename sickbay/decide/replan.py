@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from sickbay.api.node_repair import Plan, PlanStep
+from sickbay.api.repair_plan import Plan, PlanStep
 from sickbay.api.words import Step, StepState
 from sickbay.decide import gate
 from sickbay.decide.plan import ORDER

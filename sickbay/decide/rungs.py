@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from sickbay.api.actions import ACTIONS
 from sickbay.api.fault_type import Rung
-from sickbay.api.node_repair import Plan
+from sickbay.api.repair_plan import Plan
 from sickbay.api.words import Needs, Outcome, Step, StepState
 from sickbay.decide import gate, servicename
 from sickbay.decide.ladder import next_rung

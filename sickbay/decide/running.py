@@ -8,8 +8,9 @@ import msgspec
 
 from sickbay.api import names
 from sickbay.api.duration import format_duration, parse_duration
-from sickbay.api.node_repair import Attempt, RepairFault
+from sickbay.api.node_repair import RepairFault
 from sickbay.api.nodemarks import denied
+from sickbay.api.repair_step import Attempt
 from sickbay.api.words import DrainTimeout, Needs, Outcome, Phase, ReportState, Stage, Step, StepState, WaitsFor
 from sickbay.clock import rfc3339
 from sickbay.decide import entering, faultstate, gate, group, stages, starting

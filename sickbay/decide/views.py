@@ -9,8 +9,9 @@ import msgspec
 from sickbay.api import holds, names
 from sickbay.api.core import Node
 from sickbay.api.hold import Hold
-from sickbay.api.node_repair import NodeRepair, Plan
+from sickbay.api.node_repair import NodeRepair
 from sickbay.api.recovery_policy import RecoveryPolicy
+from sickbay.api.repair_plan import Plan
 from sickbay.api.repair_pool import Domain, RepairPool
 from sickbay.api.repair_rule import RepairRule
 from sickbay.api.words import HoldLevel, Origin, Phase, Step, Urgency

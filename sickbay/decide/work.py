@@ -15,8 +15,10 @@ from sickbay.api import names
 from sickbay.api.core import Node
 from sickbay.api.fault_type import FaultType
 from sickbay.api.meta import Condition
-from sickbay.api.node_repair import Attempt, Current, NodeRepair, NodeRepairStatus, Plan, PlanStep, Report, StepStatus
+from sickbay.api.node_repair import NodeRepair, NodeRepairStatus
+from sickbay.api.repair_plan import Plan, PlanStep
 from sickbay.api.repair_pool import RepairPool
+from sickbay.api.repair_step import Attempt, Current, Report, StepStatus
 from sickbay.api.words import Phase, Step, StepState
 from sickbay.clock import parse_time, rfc3339
 from sickbay.decide.faults import Active

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 
 from sickbay.api.core import Pod
-from sickbay.api.node_repair import BlockingPod, Report
+from sickbay.api.repair_step import BlockingPod, Report
 from sickbay.api.words import PodState, PodWhy
 from sickbay.clock import Clock, rfc3339
 from sickbay.execute.progress import Told

@@ -17,9 +17,10 @@ from datetime import datetime, timedelta
 import msgspec
 
 from sickbay.api import kinds
-from sickbay.api.node_repair import NodeRepair, Prior, Report
+from sickbay.api.node_repair import NodeRepair, Prior
 from sickbay.api.objectnames import act_key
 from sickbay.api.patches import merge_diff
+from sickbay.api.repair_step import Report
 from sickbay.api.words import ReportState
 from sickbay.execute.attempt import is_current
 from sickbay.execute.guard import Stopped

@@ -13,8 +13,8 @@ from datetime import datetime
 
 from sickbay.api import kinds, names
 from sickbay.api.core import Node, Pod, PodDisruptionBudget
-from sickbay.api.node_repair import BlockingPod
 from sickbay.api.repair_rule import DrainOptions
+from sickbay.api.repair_step import BlockingPod
 from sickbay.api.words import BEFORE, PodState, PodWhy, ReportState, WaitsFor
 from sickbay.clock import Clock, parse_time, rfc3339
 from sickbay.execute import lifecycle

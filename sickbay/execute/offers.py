@@ -15,8 +15,8 @@ from datetime import datetime, timedelta
 from sickbay.api.core import Pod
 from sickbay.api.job_recovery import JobRecovery
 from sickbay.api.joblabels import job_of
-from sickbay.api.node_repair import Offer, OfferedJob
 from sickbay.api.objectnames import job_recovery_name
+from sickbay.api.repair_step import Offer, OfferedJob
 from sickbay.api.words import MoveState, RecoveryPhase
 from sickbay.clock import parse_time, rfc3339
 from sickbay.execute.progress import Look

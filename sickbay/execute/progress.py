@@ -8,7 +8,9 @@ from datetime import datetime
 from typing import Protocol
 
 from sickbay.api.core import Node
-from sickbay.api.node_repair import BlockingPod, Current, NodeRepair, Offer, PlanStep, Prior, Report
+from sickbay.api.node_repair import NodeRepair, Prior
+from sickbay.api.repair_plan import PlanStep
+from sickbay.api.repair_step import BlockingPod, Current, Offer, Report
 from sickbay.api.words import ReportState
 from sickbay.clock import parse_time
 from sickbay.execute.attempt import key_of

@@ -20,8 +20,9 @@ import structlog
 from sickbay.api import holds, kinds, names
 from sickbay.api.core import Node
 from sickbay.api.meta import ObjectMeta
-from sickbay.api.node_repair import ApprovalForm, NodeRepair
+from sickbay.api.node_repair import NodeRepair
 from sickbay.api.nodemarks import QuarantineMark, read_inquiry, read_mark
+from sickbay.api.repair_plan import ApprovalForm
 from sickbay.api.words import HoldLevel
 from sickbay.clock import Clock
 from sickbay.execute import guard, lifecycle

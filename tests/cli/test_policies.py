@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from sickbay.api.node_repair import ApprovalForm
+from sickbay.api.repair_plan import ApprovalForm
 from sickbay.cli.approvalforms import FormError, read
 from sickbay.cli.policies import rendered
 

@@ -21,10 +21,12 @@ import msgspec
 
 from sickbay.api import names
 from sickbay.api.core import Node, Pod
-from sickbay.api.node_repair import NodeRepair, Plan, Report
+from sickbay.api.node_repair import NodeRepair
 from sickbay.api.nodemarks import read_mark
+from sickbay.api.repair_plan import Plan
 from sickbay.api.repair_pool import RepairPool
 from sickbay.api.repair_rule import RepairRule
+from sickbay.api.repair_step import Report
 from sickbay.clock import parse_time, rfc3339
 from sickbay.decide import budget, opening, past
 from sickbay.decide import plan as planning

@@ -8,8 +8,8 @@ import msgspec
 import pytest
 
 from sickbay.api.markers import leaving_by
-from sickbay.api.node_repair import ApprovalForm
 from sickbay.api.nodemarks import Inquiry
+from sickbay.api.repair_plan import ApprovalForm
 from sickbay.decide.approval import Answer, answer, ask_ops, withdraw_ops
 from tests.decide.made import PREFIX, apply_node_ops, node
 

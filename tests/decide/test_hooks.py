@@ -7,7 +7,7 @@ import json
 import msgspec
 import pytest
 
-from sickbay.api.node_repair import HookReport
+from sickbay.api.repair_step import HookReport
 from sickbay.clock import rfc3339
 from tests.decide.made import hours, minutes, rule
 from tests.decide.story import Story

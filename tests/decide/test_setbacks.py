@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from sickbay.api.node_repair import Report
+from sickbay.api.repair_step import Report
 from sickbay.clock import rfc3339
 from tests.decide import made
 from tests.decide.made import catalogue, fault_type, hours, minutes, procedure, rule

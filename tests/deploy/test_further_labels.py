@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from sickbay.api import names
-from sickbay.api.node_repair import ApprovalForm
+from sickbay.api.repair_plan import ApprovalForm
 from sickbay.cli.policies import rendered
 from tests.deploy.conftest import with_roles
 from tests.deploy.world import NODE, Call, asked, node, send, set_labels, stage

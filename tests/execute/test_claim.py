@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from sickbay.api.node_repair import BlockingPod
+from sickbay.api.repair_step import BlockingPod
 from sickbay.api.words import ReportState
 from sickbay.execute.claim import REWRITE_AFTER, Claims, LaterTerm
 from sickbay.execute.guard import Stopped

@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from sickbay.api.core import Pod, PodDisruptionBudget
-from sickbay.api.node_repair import BlockingPod, Report
+from sickbay.api.repair_step import BlockingPod, Report
 from sickbay.execute.blocked import Blocked
 from sickbay.execute.budgets import covering, never_allows
 from sickbay.execute.governor import Governor, Limits

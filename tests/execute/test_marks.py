@@ -13,8 +13,9 @@ from hypothesis import strategies as st
 from sickbay.api import names
 from sickbay.api.core import Node
 from sickbay.api.meta import ObjectMeta
-from sickbay.api.node_repair import NodeRepair, NodeRepairSpec, Plan
+from sickbay.api.node_repair import NodeRepair, NodeRepairSpec
 from sickbay.api.nodemarks import marked_by, read_mark
+from sickbay.api.repair_plan import Plan
 from sickbay.apiserver import jsonpatch
 from sickbay.execute.marks import clear_ops, restore_ops, set_ops
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from sickbay.api.node_repair import ApprovalForm
+from sickbay.api.repair_plan import ApprovalForm
 from sickbay.sim.components import Settings
 from sickbay.sim.fleet import PoolSpec
 from sickbay.sim.hand import NODES

@@ -14,8 +14,9 @@ import click
 
 from sickbay.api import kinds
 from sickbay.api.core import Node
-from sickbay.api.node_repair import ApprovalForm, NodeRepair
+from sickbay.api.node_repair import NodeRepair
 from sickbay.api.nodemarks import Inquiry, read_inquiry
+from sickbay.api.repair_plan import ApprovalForm
 from sickbay.decide.approval import Answer, answer
 from sickbay.kube import errors
 from sickbay.kube.client import Client

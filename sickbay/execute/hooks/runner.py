@@ -17,9 +17,11 @@ import structlog
 from sickbay.api import hooks as given
 from sickbay.api import kinds
 from sickbay.api.duration import parse_duration
-from sickbay.api.node_repair import HookReport, NodeRepair, PlanStep
+from sickbay.api.node_repair import NodeRepair
 from sickbay.api.objectnames import hook_job_name, hook_key
+from sickbay.api.repair_plan import PlanStep
 from sickbay.api.repair_rule import Hook
+from sickbay.api.repair_step import HookReport
 from sickbay.api.words import ReportState
 from sickbay.clock import Clock, parse_time, rfc3339
 from sickbay.execute.hooks.call import Answer, Caller
