@@ -22,6 +22,7 @@ _POD_FIELDS = {
     "spec.hostNetwork": "false",
     "status.phase": "",
     "status.podIP": "",
+    "status.podIPs": "",
     "status.nominatedNodeName": "",
 }
 _EVENT_FIELDS = dict.fromkeys(("reason", "reportingComponent", "source", "type", *eventviews.FIELD_NAMES.values()), "")
@@ -56,8 +57,14 @@ def _kind(
     )
 
 
+_WORKLOAD_FIELDS = {
+    "Job": {"status.successful": "0"},
+    "ReplicationController": {"status.replicas": "0"},
+}
+
+
 def _workload(group: str, plural: str, kind: str, strategy: Strategy, short: str = "") -> ResourceType:
-    fields = {"status.successful": "0"} if kind == "Job" else {}
+    fields = _WORKLOAD_FIELDS.get(kind, {})
     scales = ("scale",) if kind in _SCALING else ()
     return _kind(
         group, plural, kind, strategy, short=short, categories=("all",), subresources=("status", *scales), fields=fields
@@ -68,7 +75,7 @@ def _core() -> list[ResourceType]:
     all_, status = ("all",), ("status",)
     return [
         _kind("", "namespaces", "Namespace", kinds.NamespaceStrategy(), short="ns", cluster=True,
-              subresources=("status", "finalize"), fields={"status.phase": "", "name": ""}),
+              subresources=("status", "finalize"), fields={"status.phase": ""}),
         _kind("", "nodes", "Node", kinds.NodeStrategy(), short="no", cluster=True, subresources=status,
               fields={"spec.unschedulable": "false"}),
         _kind("", "pods", "Pod", kinds.PodStrategy(), short="po", categories=all_,
@@ -76,7 +83,8 @@ def _core() -> list[ResourceType]:
         _kind("", "configmaps", "ConfigMap", short="cm"),
         _kind("", "secrets", "Secret", kinds.SecretStrategy(), fields={"type": ""}),
         _kind("", "serviceaccounts", "ServiceAccount", kinds.ReturnsDeleted(), short="sa"),
-        _kind("", "services", "Service", kinds.ReturnsDeleted(), short="svc", categories=all_),
+        _kind("", "services", "Service", kinds.ReturnsDeleted(), short="svc", categories=all_,
+              fields={"spec.clusterIP": "", "spec.type": ""}),
         _kind("", "podtemplates", "PodTemplate", kinds.ReturnsDeleted()),
         _kind("", "persistentvolumeclaims", "PersistentVolumeClaim", kinds.ReturnsDeleted(), short="pvc"),
         _kind("", "persistentvolumes", "PersistentVolume", kinds.ReturnsDeleted(), short="pv", cluster=True),

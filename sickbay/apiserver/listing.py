@@ -23,6 +23,7 @@ from sickbay.apiserver.selectors import (
 )
 from sickbay.apiserver.table import Entry, Filter, Table
 
+_TOKEN_VERSION = "meta.k8s.io/v1"
 _EVERY_KIND = ("metadata.name", "metadata.namespace")
 
 
@@ -41,14 +42,16 @@ def selection(
 
 
 def _resolved(kind: ResourceType, term: FieldTerm, view: Served | None) -> FieldTerm:
-    path = view.renamed_fields.get(term.path, term.path) if view is not None else term.path
-    if path not in kind.fields and path not in _EVERY_KIND:
-        if not kind.fields and kind.custom is None:
-            raise bad_request(
-                f'"{term.path}" is not a known field selector: only "metadata.name", "metadata.namespace"'
-            )
-        raise unsupported_field(term.path)
-    return FieldTerm(path, term.equal, term.value)
+    renamed = view.renamed_fields if view is not None else {}
+    path = renamed.get(term.path, term.path)
+    known = path in kind.fields and term.path not in renamed.values()
+    if known or path in _EVERY_KIND:
+        return FieldTerm(path, term.equal, term.value)
+    if kind.kind == "Job":
+        raise bad_request(f'field label "{term.path}" not supported for Job')
+    if not kind.fields and kind.custom is None:
+        raise bad_request(f'"{term.path}" is not a known field selector: only "metadata.name", "metadata.namespace"')
+    raise unsupported_field(term.path)
 
 
 def check_kept(table: Table, revision: int) -> None:
@@ -72,7 +75,7 @@ class Page:
 
 
 def encode_token(revision: int, key: str) -> str:
-    text = json.dumps({"v": "meta.k8s.io/v1", "rv": revision, "start": key})
+    text = json.dumps({"v": _TOKEN_VERSION, "rv": revision, "start": key})
     return base64.urlsafe_b64encode(text.encode()).decode().rstrip("=")
 
 
@@ -80,12 +83,18 @@ def decode_token(token: str) -> tuple[int, str]:
     """Raises StatusError(400)."""
     try:
         content = json.loads(base64.urlsafe_b64decode(token + "=" * (-len(token) % 4)))
-        revision, start = int(content["rv"]), str(content["start"])
-    except (ValueError, KeyError, TypeError):
-        raise bad_request(
-            "invalid continue token: continue key is not valid: it was not issued by this server"
-        ) from None
+        version, revision, start = str(content.get("v", "")), int(content.get("rv", 0)), str(content.get("start", ""))
+    except (ValueError, TypeError, AttributeError):
+        raise _no_token("it was not issued by this server") from None
+    if version != _TOKEN_VERSION:
+        raise _no_token(f"server does not recognize this encoded version {version}")
+    if not start or ".." in start.split("/"):
+        raise _no_token(start)
     return revision, start
+
+
+def _no_token(why: str) -> StatusError:
+    return bad_request(f"invalid continue token: continue key is not valid: {why}")
 
 
 def page(table: Table, current: int, chosen: Filter, limit: int = 0, token: str = "", exact: int = 0) -> Page:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from sickbay.apiserver.calls import Answer, ResourceCall, WatchStream, encode
-from sickbay.apiserver.errors import Obj, StatusError, method_not_allowed, no_such_path
+from sickbay.apiserver.errors import Obj, StatusError, bad_request, internal, method_not_allowed, no_such_path
 from sickbay.apiserver.listing import Page, check_kept, page, selection, too_large
 from sickbay.apiserver.listoptions import WatchOptions, list_options, parse_version, watch_options
 from sickbay.apiserver.resources import Served
@@ -43,13 +43,25 @@ def get(store: Store, request: ResourceCall) -> Answer:
     if target.subresource not in ("", "status"):
         raise method_not_allowed()
     obj = store.get(request.key, target.name, target.namespace)
-    if (wanted := parse_version(request.call.query.text("resourceVersion"))) > store.revision:
-        raise too_large(wanted, store.revision)
+    _check_version(store, request)
     form = wanted_form(request.call.accept)
     if form:
         table = TableView(store, request.view, form, request.call.query.text("includeObject"))
         return Answer(200, encode(table.single(obj)))
     return Answer(200, object_json(store, request.view, obj))
+
+
+def _check_version(store: Store, request: ResourceCall) -> None:
+    query = request.call.query
+    if query.present("export"):
+        raise bad_request("the export parameter, deprecated since v1.14, is no longer supported")
+    try:
+        wanted = parse_version(query.text("resourceVersion"))
+    except StatusError as error:
+        # Upstream's GET has no status for this.
+        raise internal(error.message) from None
+    if wanted > store.revision:
+        raise too_large(wanted, store.revision)
 
 
 def list_or_watch(store: Store, request: ResourceCall) -> Answer | WatchStream:
@@ -117,8 +129,10 @@ def watch(store: Store, request: ResourceCall, chosen: Filter) -> WatchStream:
     initial: list[Entry] = []
     refused: Obj | None = None
     since = options.version
+    if options.send_initial:
+        initial = table.select(chosen)
     if options.send_initial or options.version == 0:
-        initial, since = table.select(chosen), store.revision
+        since = store.revision
     try:
         check_kept(table, since)
     except StatusError as error:

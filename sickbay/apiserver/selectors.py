@@ -1,4 +1,4 @@
-"""Label and field selectors, in their text form and as `metav1.LabelSelector`.
+"""Selectors as predicates: label selectors (`labelselectors` reads their text), `metav1.LabelSelector`, and fields.
 
 A selector is parsed once into a predicate over objects. Fields that a resource cannot select by are an error that
 names them, as on the real server: a selector that quietly matches everything is worse than none.
@@ -12,79 +12,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from sickbay.apiserver.errors import Obj, StatusError, bad_request
+from sickbay.apiserver.labelselectors import Labels, Requirement, parse_labels
 
-Labels = Mapping[str, Any]
 Predicate = Callable[[Obj], bool]
 
-_SET = re.compile(r"^\s*(?P<key>[^\s!=,()]+)\s+(?P<operator>in|notin)\s*\((?P<values>[^()]*)\)\s*$")
-_EQUAL = re.compile(r"^\s*(?P<key>[^\s!=<>,()]+)\s*(?P<operator>==|=|!=|>|<)\s*(?P<value>[^\s=!,()]*)\s*$")
-_EXISTS = re.compile(r"^\s*(?P<absent>!?)\s*(?P<key>[^\s!=<>,()]+)\s*$")
-_NAME = re.compile(r"^([A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?)?$")
-
-
-@dataclass(frozen=True, slots=True)
-class Requirement:
-    """One condition on the labels. `values` is empty for Exists and DoesNotExist."""
-
-    key: str
-    operator: str
-    values: frozenset[str] = frozenset()
-
-    def matches(self, labels: Labels) -> bool:
-        value = labels.get(self.key)
-        match self.operator:
-            case "In":
-                return value is not None and value in self.values
-            case "NotIn":
-                return value is None or value not in self.values
-            case "Exists":
-                return self.key in labels
-            case "DoesNotExist":
-                return self.key not in labels
-            case _:
-                return self._compares(value)
-
-    def _compares(self, value: str | None) -> bool:
-        bound = next(iter(self.values))
-        if value is None or not value.lstrip("-").isdigit():
-            return False
-        return int(value) > int(bound) if self.operator == "Gt" else int(value) < int(bound)
-
-
-def parse_labels(text: str) -> tuple[Requirement, ...]:
-    """Read `a=b,c!=d,e in (f,g),!h`. Raises StatusError(400) for what is no selector."""
-    return tuple(_parse_requirement(part, text) for part in _split(text) if part.strip())
-
-
-def _split(text: str) -> list[str]:
-    parts, depth, start = [], 0, 0
-    for index, char in enumerate(text):
-        depth += (char == "(") - (char == ")")
-        if char == "," and depth == 0:
-            parts.append(text[start:index])
-            start = index + 1
-    parts.append(text[start:])
-    return parts
-
-
-def _parse_requirement(part: str, text: str) -> Requirement:
-    if found := _SET.match(part):
-        operator = "In" if found["operator"] == "in" else "NotIn"
-        return Requirement(found["key"], operator, frozenset(v.strip() for v in found["values"].split(",")))
-    if found := _EQUAL.match(part):
-        return _comparison(found["key"], found["operator"], found["value"], text)
-    if found := _EXISTS.match(part):
-        return Requirement(found["key"], "DoesNotExist" if found["absent"] else "Exists")
-    raise bad_request(f"unable to parse requirement: found '{part.strip()}' in selector '{text}'")
-
-
-def _comparison(key: str, sign: str, value: str, text: str) -> Requirement:
-    if sign in "<>" and not value.lstrip("-").isdigit():
-        raise bad_request(f"unable to parse selector '{text}': for 'Gt', 'Lt' operators, the value must be an integer")
-    if not _NAME.match(value):
-        raise bad_request(f"unable to parse selector '{text}': values: Invalid value: \"{value}\" is no label value")
-    operator = {"=": "In", "==": "In", "!=": "NotIn", ">": "Gt", "<": "Lt"}[sign]
-    return Requirement(key, operator, frozenset({value}))
+__all__ = ["Requirement", "parse_labels"]
 
 
 def label_predicate(requirements: Sequence[Requirement]) -> Predicate:
@@ -124,16 +56,31 @@ class FieldTerm:
 
 
 def parse_fields(text: str) -> tuple[FieldTerm, ...]:
-    """Read `metadata.name=a,status.phase!=Failed`. Raises StatusError(400) for what is no selector."""
-    return tuple(_parse_term(part, text) for part in text.split(",") if part)
+    """Read `metadata.name=a,status.phase!=Failed`; a backslash keeps a comma, an equals sign or itself in a value.
+
+    Raises StatusError(400) for what is no selector.
+    """
+    return tuple(_parse_term(part, text) for part in _FIELD_PART.findall(text) if part)
+
+
+_FIELD_PART = re.compile(r"(?:\\.|[^,\\])*")
+_VALUE_PART = re.compile(r"\\(.?)|([,=])", re.DOTALL)
 
 
 def _parse_term(part: str, text: str) -> FieldTerm:
     for sign, equal in (("!=", False), ("==", True), ("=", True)):
         path, found, value = part.partition(sign)
         if found:
-            return FieldTerm(path, equal, value)
+            return FieldTerm(path, equal, _VALUE_PART.sub(_unescaped, value))
     raise bad_request(f"invalid selector: '{text}'; can't understand '{part}'")
+
+
+def _unescaped(found: re.Match[str]) -> str:
+    if found[2]:
+        raise bad_request(f"invalid field selector: unescaped character in value: {ord(found[2])}")
+    if found[1] not in ("\\", ",", "="):
+        raise bad_request(f"invalid field selector: invalid escape sequence: \\{found[1]}")
+    return found[1]
 
 
 def field_value(obj: Obj, path: str) -> str:

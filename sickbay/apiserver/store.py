@@ -60,6 +60,8 @@ class Store:
         self.resources = Registry()
         self.revision = 0
         self._history = history
+        self._forgotten = 0
+        """Nothing is known of changes up to this revision, whatever the resource."""
         self._tables: dict[str, Table] = {}
         self._before: list[Hook] = []
         self._validating: list[Hook] = []
@@ -77,7 +79,7 @@ class Store:
 
     def _load(self, journal: Journal) -> None:
         """Take over what is on disk; the history begins there."""
-        self.revision = journal.revision
+        self.revision = self._forgotten = journal.revision
         stored = list(journal.objects())
         for found in stored:
             if found.resource == crds.CRDS:
@@ -125,7 +127,7 @@ class Store:
     def table(self, resource: str) -> Table:
         found = self._tables.get(resource)
         if found is None:
-            found = self._tables[resource] = Table(self.type(resource), self._history, self.revision)
+            found = self._tables[resource] = Table(self.type(resource), self._history, self._forgotten)
         return found
 
     def entry(self, resource: str, name: str, namespace: str = "") -> Entry:
@@ -159,8 +161,10 @@ class Store:
 
     def compact(self, revision: int | None = None) -> None:
         """Forget the history up to `revision` (all of it, when none is given); older watches and pages get 410."""
+        upto = self.revision if revision is None else revision
+        self._forgotten = max(self._forgotten, upto)
         for table in self._tables.values():
-            table.compact(self.revision if revision is None else revision)
+            table.compact(upto)
 
     def disconnect(self, resource: str = "") -> None:
         """End all watches (of one resource); clients see their stream close."""
@@ -443,3 +447,5 @@ class Store:
             watcher.close()
         self.resources.remove(resource)
         self._tables.pop(resource, None)
+        # Should it be served again, its table begins here.
+        self._forgotten = max(self._forgotten, self.revision)

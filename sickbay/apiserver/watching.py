@@ -30,6 +30,7 @@ class WatchFeed:
         self._plan = plan
         self._ready = asyncio.Event()
         self._due = False
+        self._defined = False
         self._watcher: Watcher | None = None
         self._table = TableView(store, plan.view, plan.form, plan.include_object) if plan.form else None
 
@@ -58,7 +59,7 @@ class WatchFeed:
 
     def _first(self) -> bytes:
         lines = [self._event("ADDED", entry) for entry in self._plan.initial]
-        if self._plan.options.send_initial and self._plan.options.bookmarks:
+        if self._plan.options.marks_end:
             lines.append(self._bookmark(initial_end=True))
         return b"".join(lines)
 
@@ -91,8 +92,16 @@ class WatchFeed:
 
     def _event(self, kind: str, entry: Entry) -> bytes:
         if self._table is not None:
-            return _line(kind, encode(self._table.single(entry.obj)))
+            return _line(kind, encode(self._once_defined(self._table.single(entry.obj))))
         return _line(kind, entry_json(self._plan.view, entry))
+
+    def _once_defined(self, table: Obj) -> Obj:
+        """Of the tables of one watch the first alone says what its columns are."""
+        if not self._defined:
+            self._defined = True
+        elif "columnDefinitions" in table:
+            table["columnDefinitions"] = None
+        return table
 
     def _bookmark(self, *, initial_end: bool = False) -> bytes:
         view = self._plan.view
@@ -101,7 +110,7 @@ class WatchFeed:
             meta["annotations"] = {INITIAL_END: "true"}
         mark = {"kind": view.type.kind, "apiVersion": view.api_version, "metadata": meta}
         if self._table is not None:
-            return _line("BOOKMARK", encode(self._table.bookmark(mark)))
+            return _line("BOOKMARK", encode(self._once_defined(self._table.bookmark(mark))))
         return _line("BOOKMARK", encode(mark))
 
 

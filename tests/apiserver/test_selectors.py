@@ -35,19 +35,18 @@ LABELS = {"a": "1", "b": "x", "n": "7"}
         ("b>1", False),
         ("missing<1", False),
         ("example.com/key=v", False),
-        (",", True),
+        ("", True),
     ],
 )
 def test_text_selectors(text: str, matches: bool) -> None:
     assert all(requirement.matches(LABELS) for requirement in parse_labels(text)) is matches
 
 
-@pytest.mark.parametrize("text", ["a in b", "a==b==c", "=", "a=b c", "a=-x", "n>x", "a in (b", "(a)"])
-def test_unreadable_text_is_refused_with_the_text(text: str) -> None:
+@pytest.mark.parametrize("text", ["a in b", "a==b==c", "=", "a=b c", "a=-x", "n>x", "a in (b", "(a)", ","])
+def test_unreadable_text_is_refused(text: str) -> None:
     with pytest.raises(StatusError) as refused:
         parse_labels(text)
     assert refused.value.code == 400
-    assert text in refused.value.message
 
 
 @pytest.mark.parametrize(

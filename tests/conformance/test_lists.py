@@ -56,6 +56,36 @@ async def test_label_selectors(shelf: Shelf, selector: str, expected: str) -> No
     assert await shelf.names(f"labelSelector={quote(selector)}") == [f"c{digit}" for digit in expected]
 
 
+@pytest.mark.parametrize(
+    ("selector", "message"),
+    [
+        (",", "found ',', expected: !, identifier, or 'end of string'"),
+        ("a=b,", "found '', expected: identifier after ','"),
+        ("a=b,,c=d", "found ',', expected: identifier after ','"),
+        ("a=b c=d", "found 'c', expected: ',' or 'end of string'"),
+        ("a in (b c)", "unable to parse requirement: found 'c', expected: ',' or ')'"),
+        ("/a", 'unable to parse requirement: <nil>: Invalid value: "/a": prefix part must be non-empty'),
+    ],
+)
+async def test_what_is_wrong_with_a_label_selector_is_said(shelf: Shelf, selector: str, message: str) -> None:
+    for method in ("GET", "DELETE"):
+        answer = await shelf.server.call(method, f"{shelf.path}?labelSelector={quote(selector)}")
+        assert (answer.code, answer.message) == (400, message)
+    assert len(await shelf.names()) == 10
+
+
+@pytest.mark.parametrize("selector", ["a%", "x" * 64, "size>99999999999999999999", "a in ('b')"])
+async def test_a_label_selector_of_what_no_label_can_be_is_refused(shelf: Shelf, selector: str) -> None:
+    assert (await shelf.server.get(f"{shelf.path}?labelSelector={quote(selector)}")).code == 400
+
+
+@pytest.mark.parametrize(
+    ("selector", "code"), [("metadata.name=c\\,1", 200), ("metadata.name=c1=c2", 400), ("metadata.name=c\\x", 400)]
+)
+async def test_a_backslash_keeps_what_would_end_a_field(shelf: Shelf, selector: str, code: int) -> None:
+    assert (await shelf.server.get(f"{shelf.path}?fieldSelector={quote(selector)}")).code == code
+
+
 @pytest.mark.parametrize("selector", ["a===b", "a in b", "a=b c", "=", "a in (b", "a notin", "a=-b", "size>x"])
 async def test_a_label_selector_that_cannot_be_read_is_a_bad_request(shelf: Shelf, selector: str) -> None:
     answer = await shelf.server.get(f"{shelf.path}?labelSelector={quote(selector)}")
@@ -180,6 +210,15 @@ async def test_a_list_of_an_exact_revision(shelf: Shelf) -> None:
         ("resourceVersionMatch=Sideways&resourceVersion=1", 422),
         ("resourceVersion=99999999", 504),
         ("resourceVersion=abc", 400),
+        ("limit=", 400),
+        ("limit=99999999999999999999", 400),
+        ("timeoutSeconds=x", 400),
+        ("sendInitialEvents=false", 422),
+        ("continue=eyJ2IjoibWV0YS5rOHMuaW8vdjEiLCJydiI6NSwic3RhcnQiOiIuLi8uLi94In0", 400),
+        ("continue=eyJ2IjoieCIsInJ2Ijo1LCJzdGFydCI6ImEifQ", 400),
+        ("watch=1&continue=x", 422),
+        ("watch=1&sendInitialEvents=false", 422),
+        ("watch=1&resourceVersionMatch=Exact&resourceVersion=1", 422),
     ],
 )
 async def test_options_that_make_no_sense_are_refused(shelf: Shelf, query: str, code: int) -> None:
@@ -192,3 +231,26 @@ async def test_a_version_that_lies_ahead_asks_to_come_again(shelf: Shelf) -> Non
     assert (answer.code, answer.reason) == (504, "Timeout")
     assert answer.body["details"]["retryAfterSeconds"] == 1
     assert {cause[0] for cause in answer.causes} == {"ResourceVersionTooLarge"}
+
+
+async def test_of_an_option_given_twice_the_first_counts(shelf: Shelf) -> None:
+    assert await shelf.names("limit=2&limit=3") == ["c0", "c1"]
+
+
+@pytest.mark.parametrize(("query", "code"), [("resourceVersion=x", 500), ("export=1", 400)])
+async def test_options_of_a_get_that_make_no_sense_are_refused(shelf: Shelf, query: str, code: int) -> None:
+    assert (await shelf.server.get(f"{shelf.path}/c1?{query}")).code == code
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "code"),
+    [
+        ("POST", "/api/v1/configmaps", 405),
+        ("GET", "/api/v1/configmaps/x", 404),
+        ("DELETE", "/api/v1/configmaps", 405),
+        ("GET", f"{NODES}/x/status/deeper", 404),
+        ("POST", "/version", 405),
+    ],
+)
+async def test_paths_at_which_nothing_is_served(server: Server, method: str, path: str, code: int) -> None:
+    assert (await server.call(method, path, {} if method == "POST" else None)).code == code

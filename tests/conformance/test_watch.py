@@ -177,3 +177,27 @@ async def test_a_watch_of_metadata_leaves_the_rest_out(shelf: Shelf) -> None:
     assert event["object"]["kind"] == "PartialObjectMetadata"
     assert event["object"]["metadata"]["name"] == "b"
     assert "data" not in event["object"]
+
+
+async def test_the_first_table_of_a_watch_alone_names_its_columns(server: Server) -> None:
+    path = f"/api/v1/namespaces/{await server.namespace()}/configmaps"
+    for name in ("a", "b"):
+        await server.made(path, {"metadata": {"name": name}})
+    first, second = await server.watched(f"{path}?watch=1", 2, accept=TABLE)
+    assert [column["name"] for column in first["object"]["columnDefinitions"]] == ["Name", "Data", "Age"]
+    assert not second["object"]["columnDefinitions"]
+
+
+async def test_a_watch_may_begin_without_what_is_there(server: Server) -> None:
+    path = f"/api/v1/namespaces/{await server.namespace()}/configmaps"
+    await server.made(path, {"metadata": {"name": "a"}})
+    query = "watch=1&sendInitialEvents=false&resourceVersionMatch=NotOlderThan&timeoutSeconds=1"
+    assert await server.watched(f"{path}?{query}", 1) == []
+
+
+async def test_a_watch_from_any_moment_marks_where_its_beginning_ends(server: Server) -> None:
+    path = f"/api/v1/namespaces/{await server.namespace()}/configmaps"
+    await server.made(path, {"metadata": {"name": "a"}})
+    added, mark = await server.watched(f"{path}?watch=1&allowWatchBookmarks=true", 2)
+    assert (added["type"], mark["type"]) == ("ADDED", "BOOKMARK")
+    assert mark["object"]["metadata"]["annotations"] == {"k8s.io/initial-events-end": "true"}
