@@ -9,6 +9,8 @@ from sickbay.apiserver.openapi.decoding import decoded, decoded_metadata, kind_t
 
 DELETE_OPTIONS = "DeleteOptions"
 _FOREGROUND, _BACKGROUND, _ORPHAN = "Foreground", "Background", "Orphan"
+_OLDER = {"Eviction": ("policy/v1beta1",)}
+"""Versions that are read as well."""
 POLICIES = ("", _FOREGROUND, _BACKGROUND, _ORPHAN)
 
 
@@ -16,7 +18,8 @@ def typed(body: Obj, group: str, version: str, kind: str) -> Obj:
     """A body as its Go type holds it. Raises StatusError(400) for another kind, and for fields that do not fit."""
     api_version = f"{group}/{version}" if group else version
     what = f'{body.get("kind") or kind} in version "{body.get("apiVersion") or api_version}"'
-    if (body.get("kind") or kind) != kind or (body.get("apiVersion") or api_version) != api_version:
+    accepted = ("", api_version, *_OLDER.get(kind, ()))
+    if (body.get("kind") or kind) != kind or (body.get("apiVersion") or "") not in accepted:
         raise bad_request(f'{what} cannot be handled as a {kind}: the path names {kind} in version "{api_version}"')
     found = _typed(body, group, version, kind)
     return {**found, "metadata": decoded_metadata(what, body.get("metadata"))}

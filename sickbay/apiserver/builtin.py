@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from sickbay.apiserver import eventviews, kinds, workloads
 from sickbay.apiserver.crds import CrdStrategy
+from sickbay.apiserver.datakinds import ConfigMapStrategy, SecretStrategy
 from sickbay.apiserver.rbackinds import BindingStrategy, RoleStrategy
 from sickbay.apiserver.resources import Registry, ResourceType, Served
 from sickbay.apiserver.strategy import SpecStatus, Strategy
@@ -80,8 +81,8 @@ def _core() -> list[ResourceType]:
               fields={"spec.unschedulable": "false"}),
         _kind("", "pods", "Pod", kinds.PodStrategy(), short="po", categories=all_,
               subresources=("status", "binding", "eviction", "log"), fields=_POD_FIELDS),
-        _kind("", "configmaps", "ConfigMap", short="cm"),
-        _kind("", "secrets", "Secret", kinds.SecretStrategy(), fields={"type": ""}),
+        _kind("", "configmaps", "ConfigMap", ConfigMapStrategy(), short="cm"),
+        _kind("", "secrets", "Secret", SecretStrategy(), fields={"type": ""}),
         _kind("", "serviceaccounts", "ServiceAccount", kinds.ReturnsDeleted(), short="sa"),
         _kind("", "services", "Service", kinds.ReturnsDeleted(), short="svc", categories=all_,
               fields={"spec.clusterIP": "", "spec.type": ""}),
@@ -103,7 +104,8 @@ def _workloads() -> list[ResourceType]:
         _workload("batch", "cronjobs", "CronJob", SpecStatus(), "cj"),
         _kind("policy", "poddisruptionbudgets", "PodDisruptionBudget", kinds.BudgetStrategy(), short="pdb",
               subresources=("status",)),
-        _kind("scheduling.k8s.io", "priorityclasses", "PriorityClass", short="pc", cluster=True),
+        _kind("scheduling.k8s.io", "priorityclasses", "PriorityClass", kinds.PriorityStrategy(), short="pc",
+              cluster=True),
     ]  # fmt: skip
 
 

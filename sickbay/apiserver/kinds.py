@@ -6,8 +6,10 @@ resets, what each endpoint may touch, which defaults an object gets.
 
 from __future__ import annotations
 
-import base64
+import ipaddress
 import json
+import re
+from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from sickbay.apiserver.errors import Cause, Obj
@@ -18,9 +20,14 @@ from sickbay.apiserver.metadata import (
     qualified_name_problems,
     required,
     segment_problems,
+    unsupported_value,
 )
-from sickbay.apiserver.podspec import DEFAULT_GRACE, admitted, check_change, qos_class, with_defaults
+from sickbay.apiserver.poddefaults import DEFAULT_GRACE, with_defaults
+from sickbay.apiserver.podrules import check_amount
+from sickbay.apiserver.podspec import admitted, check_change, qos_class, with_default_tolerations
+from sickbay.apiserver.selectorrules import check_selector
 from sickbay.apiserver.strategy import SpecStatus, Strategy, keep
+from sickbay.clock import rfc3339
 
 if TYPE_CHECKING:
     from sickbay.apiserver.store import Store
@@ -32,17 +39,64 @@ class NodeStrategy(Strategy):
     has_status = True
 
     def prepare_create(self, obj: Obj, store: Store) -> None:
-        obj.setdefault("spec", {})
-        obj.setdefault("status", {})
+        obj["spec"] = _with_networks(obj.get("spec") or {})
+        obj["status"] = _with_allocatable(obj.get("status") or {})
+
+    def prepare_update(self, new: Obj, old: Obj) -> None:
+        super().prepare_update(new, old)
+        if new.get("spec") is not old.get("spec"):
+            new["spec"] = _with_networks(new.get("spec") or {})
+
+    def prepare_status(self, new: Obj, old: Obj) -> None:
+        super().prepare_status(new, old)
+        new["status"] = _with_allocatable(new.get("status") or {})
 
     def validate(self, new: Obj, old: Obj | None, subresource: str) -> list[Cause]:
         spec, before = new.get("spec") or {}, (old or {}).get("spec") or {}
         taints = spec.get("taints")
         causes = [] if taints is before.get("taints") else check_taints(taints or [])
+        causes += _check_networks(spec.get("podCIDRs") or ()) if spec is not before else []
+        causes += _check_capacity(new.get("status") or {}, (old or {}).get("status") or {})
         if before.get("providerID") and before["providerID"] != spec.get("providerID", ""):
             message = 'Forbidden: node updates may not change providerID except from "" to valid'
             causes.append(Cause("FieldValueForbidden", message, "spec.providerID"))
         return causes
+
+
+def _with_networks(spec: Obj) -> Obj:
+    """A node's first pod network stands in both fields."""
+    one, several = spec.get("podCIDR"), spec.get("podCIDRs")
+    if one and not several:
+        return {**spec, "podCIDRs": [one]}
+    return {**spec, "podCIDR": several[0]} if several and not one else spec
+
+
+def _with_allocatable(status: Obj) -> Obj:
+    """Without an agent that says otherwise all there is can be used."""
+    if status.get("capacity") and not status.get("allocatable"):
+        return {**status, "allocatable": dict(status["capacity"])}
+    return status
+
+
+def _check_networks(networks: Iterable[str]) -> list[Cause]:
+    causes: list[Cause] = []
+    for index, network in enumerate(networks):
+        try:
+            ipaddress.ip_network(network, strict=False)
+        except ValueError:
+            why = "must be a valid CIDR value, (e.g. 10.9.8.0/24 or 2001:db8::/64)"
+            causes.append(invalid_value(f"spec.podCIDRs[{index}]", network, why))
+    return causes
+
+
+def _check_capacity(status: Obj, before: Obj) -> list[Cause]:
+    return [
+        cause
+        for field in ("capacity", "allocatable")
+        if status.get(field) is not before.get(field)
+        for name, amount in (status.get(field) or {}).items()
+        for cause in check_amount(name, amount, f"status.{field}.{name}")
+    ]
 
 
 EFFECTS = ("NoSchedule", "PreferNoSchedule", "NoExecute")
@@ -101,8 +155,19 @@ class PodStrategy(Strategy):
     returns_deleted = True
 
     def prepare_create(self, obj: Obj, store: Store) -> None:
-        obj["spec"] = admitted(with_defaults(obj.get("spec") or {}), store)
-        obj["status"] = {"phase": "Pending", "qosClass": qos_class(obj["spec"])}
+        spec = with_defaults(obj.get("spec") or {})
+        if spec["terminationGracePeriodSeconds"] < 0:
+            spec["terminationGracePeriodSeconds"] = 1
+        obj["spec"] = admitted(spec, store)
+        obj["status"] = {"phase": "Pending", "qosClass": qos_class(spec)}
+        if spec.get("schedulingGates"):
+            obj["status"]["conditions"] = [_gated(rfc3339(store.clock.now()))]
+
+    def prepare_update(self, new: Obj, old: Obj) -> None:
+        super().prepare_update(new, old)
+        if new.get("spec") is not old.get("spec"):
+            spec = with_defaults(new.get("spec") or {})
+            new["spec"] = {**spec, "tolerations": with_default_tolerations(spec.get("tolerations") or [])}
 
     def prepare_status(self, new: Obj, old: Obj) -> None:
         keep(new, old, "spec")
@@ -128,6 +193,16 @@ class PodStrategy(Strategy):
         return period if period >= 0 else 1
 
 
+def _gated(now: str) -> Obj:
+    return {
+        "type": "PodScheduled",
+        "status": "False",
+        "lastTransitionTime": now,
+        "reason": "SchedulingGated",
+        "message": "Scheduling is blocked due to non-empty scheduling gates",
+    }
+
+
 class BudgetStrategy(SpecStatus):
     unconditional = False
     name_problems = staticmethod(segment_problems)
@@ -138,14 +213,59 @@ class BudgetStrategy(SpecStatus):
 
     def validate(self, new: Obj, old: Obj | None, subresource: str) -> list[Cause]:
         spec = new.get("spec") or {}
+        causes: list[Cause] = []
         if spec.get("minAvailable") is not None and spec.get("maxUnavailable") is not None:
-            return [invalid_value("spec", "", "minAvailable and maxUnavailable cannot be both set")]
-        return []
+            causes.append(invalid_value("spec", "", "minAvailable and maxUnavailable cannot be both set"))
+        for field in ("minAvailable", "maxUnavailable"):
+            causes += _check_count(spec.get(field), f"spec.{field}")
+        policy = spec.get("unhealthyPodEvictionPolicy")
+        if policy not in (None, *_POLICIES):
+            causes.append(unsupported_value("spec.unhealthyPodEvictionPolicy", policy, *_POLICIES))
+        return causes + check_selector(spec.get("selector"), "spec.selector")
+
+
+_POLICIES = ("AlwaysAllow", "IfHealthyBudget")
+_PERCENT = re.compile(r"[0-9]+%")
+_PERCENT_TEXT = (
+    "a valid percent string must be a numeric string followed by an ending '%' (e.g. '1%',  or '93%', regex used for"
+    " validation is '[0-9]+%')"
+)
+
+
+def _check_count(value: int | str | None, field: str) -> list[Cause]:
+    """A count, or a percentage of at most 100."""
+    if isinstance(value, str):
+        if not _PERCENT.fullmatch(value):
+            return [invalid_value(field, value, _PERCENT_TEXT)]
+        return [invalid_value(field, value, "must not be greater than 100%")] if int(value[:-1]) > 100 else []
+    if value is not None and value < 0:
+        return [invalid_value(field, value, "must be greater than or equal to 0")]
+    return []
 
 
 class LeaseStrategy(Strategy):
     create_on_update = True
     unconditional = False
+
+    def prepare_create(self, obj: Obj, store: Store) -> None:
+        obj["spec"] = _plain_lease(obj.get("spec") or {})
+
+    def prepare_update(self, new: Obj, old: Obj) -> None:
+        new["spec"] = _plain_lease(new.get("spec") or {})
+
+    def validate(self, new: Obj, old: Obj | None, subresource: str) -> list[Cause]:
+        spec = new["spec"]
+        causes: list[Cause] = []
+        if (seconds := spec.get("leaseDurationSeconds")) is not None and seconds <= 0:
+            causes.append(invalid_value("spec.leaseDurationSeconds", seconds, "must be greater than 0"))
+        if (count := spec.get("leaseTransitions")) is not None and count < 0:
+            causes.append(invalid_value("spec.leaseTransitions", count, "must be greater than or equal to 0"))
+        return causes
+
+
+def _plain_lease(spec: Obj) -> Obj:
+    """Without the fields of coordinated elections, which are off."""
+    return {key: value for key, value in spec.items() if key not in ("strategy", "preferredHolder")}
 
 
 class EventStrategy(Strategy):
@@ -181,19 +301,8 @@ class ReturnsDeleted(Strategy):
     returns_deleted = True
 
 
-class SecretStrategy(Strategy):
+class PriorityStrategy(Strategy):
+    generation = True
+
     def prepare_create(self, obj: Obj, store: Store) -> None:
-        obj.setdefault("type", "Opaque")
-        _encode_texts(obj)
-
-    def prepare_update(self, new: Obj, old: Obj) -> None:
-        new.setdefault("type", old.get("type", "Opaque"))
-        _encode_texts(new)
-
-
-def _encode_texts(secret: Obj) -> None:
-    """`stringData` is a way to write `data` and is never read back."""
-    texts = secret.pop("stringData", None)
-    if texts:
-        encoded = {key: base64.b64encode(str(text).encode()).decode() for key, text in texts.items()}
-        secret["data"] = {**(secret.get("data") or {}), **encoded}
+        obj.setdefault("preemptionPolicy", "PreemptLowerPriority")

@@ -24,7 +24,7 @@ def patcher(kind: ResourceType, body: Any, patch_type: str) -> Callable[[Obj], O
         except jsonpatch.PatchFailed:
             raise unprocessable() from None
         except jsonpatch.PatchTooLong as error:
-            raise StatusError(413, "RequestEntityTooLarge", str(error)) from None
+            raise StatusError(413, "RequestEntityTooLarge", f"Request entity too large: {error}") from None
         except jsonpatch.PatchMalformed as error:
             raise bad_request(f"error decoding patch: {error}") from None
         except strategic.PatchMalformed as error:

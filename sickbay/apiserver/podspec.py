@@ -1,4 +1,4 @@
-"""Pod specs: defaults, what admission adds, QoS class, and which fields a running pod may still change."""
+"""Pod specs: what admission adds, QoS class, and which fields a running pod may still change."""
 
 from __future__ import annotations
 
@@ -9,39 +9,10 @@ from sickbay.apiserver.errors import Cause, Obj
 if TYPE_CHECKING:
     from sickbay.apiserver.store import Store
 
-DEFAULT_GRACE = 30
-"""Seconds; `terminationGracePeriodSeconds` of a pod that names none (core/v1 defaults)."""
 NOT_READY_SECONDS = 300
 """Seconds; what the DefaultTolerationSeconds admission plug-in gives pods against not-ready and unreachable."""
 SYSTEM_PRIORITIES = {"system-cluster-critical": 2000000000, "system-node-critical": 2000001000}
 """Classes every cluster has (scheduling/v1)."""
-
-
-def with_defaults(spec: Obj) -> Obj:
-    """The defaults of core/v1, as pods and pod templates get them."""
-    spec = dict(spec)
-    spec.setdefault("restartPolicy", "Always")
-    spec.setdefault("terminationGracePeriodSeconds", DEFAULT_GRACE)
-    spec.setdefault("dnsPolicy", "ClusterFirst")
-    spec.setdefault("schedulerName", "default-scheduler")
-    spec.setdefault("securityContext", {})
-    for field in ("containers", "initContainers"):
-        if spec.get(field):
-            spec[field] = [_container(container) for container in spec[field]]
-    return spec
-
-
-def _container(container: Obj) -> Obj:
-    image = str(container.get("image", ""))
-    tag = image.rpartition("/")[2].partition("@")[0].partition(":")[2]
-    latest = "@" not in image and tag in ("", "latest")
-    defaults = {
-        "resources": {},
-        "terminationMessagePath": "/dev/termination-log",
-        "terminationMessagePolicy": "File",
-        "imagePullPolicy": "Always" if latest else "IfNotPresent",
-    }
-    return {**defaults, **container}
 
 
 def admitted(spec: Obj, store: Store) -> Obj:
@@ -50,12 +21,12 @@ def admitted(spec: Obj, store: Store) -> Obj:
     spec.setdefault("enableServiceLinks", True)
     spec.setdefault("serviceAccountName", "default")
     spec.setdefault("serviceAccount", spec["serviceAccountName"])
-    spec["tolerations"] = _with_default_tolerations(spec.get("tolerations") or [])
+    spec["tolerations"] = with_default_tolerations(spec.get("tolerations") or [])
     spec.update(_priority(spec, store))
     return spec
 
 
-def _with_default_tolerations(tolerations: list[Obj]) -> list[Obj]:
+def with_default_tolerations(tolerations: list[Obj]) -> list[Obj]:
     def tolerated(key: str) -> bool:
         return any(
             entry.get("key", key) == key and entry.get("effect") in (None, "", "NoExecute") for entry in tolerations
@@ -107,6 +78,8 @@ def check_change(new: Obj, old: Obj) -> list[Cause]:
     """What an update of a pod may not do (core/validation, ValidatePodUpdate)."""
     if new == old:
         return []
+    if causes := _check_parts(new, old):
+        return causes
     gated = bool(old.get("schedulingGates"))
     free = {"activeDeadlineSeconds", "tolerations", "schedulingGates"}
     free |= {"nodeSelector", "affinity"} if gated else set()
@@ -116,6 +89,23 @@ def check_change(new: Obj, old: Obj) -> list[Cause]:
     if kept_tolerations and _without(new, free) == _without(old, free):
         return []
     return [Cause("FieldValueForbidden", _IMMUTABLE, "spec")]
+
+
+def _check_parts(new: Obj, old: Obj) -> list[Cause]:
+    known = {gate.get("name") for gate in old.get("schedulingGates") or ()}
+    causes = [
+        Cause(
+            "FieldValueForbidden",
+            f"Forbidden: only deletion is allowed, but found new scheduling gate '{gate.get('name')}'",
+            f"spec.schedulingGates[{index}].name",
+        )
+        for index, gate in enumerate(new.get("schedulingGates") or ())
+        if gate.get("name") not in known
+    ]
+    if len(new.get("containers") or ()) != len(old.get("containers") or ()):
+        text = "Forbidden: pod updates may not add or remove containers"
+        causes.append(Cause("FieldValueForbidden", text, "spec.containers"))
+    return causes
 
 
 def _without(spec: Obj, fields: set[str]) -> Obj:

@@ -21,12 +21,31 @@ _GROUP = "rbac.authorization.k8s.io"
 ROLES, CLUSTER_ROLES = f"roles.{_GROUP}", f"clusterroles.{_GROUP}"
 BINDINGS, CLUSTER_BINDINGS = f"rolebindings.{_GROUP}", f"clusterrolebindings.{_GROUP}"
 AUTHENTICATED = "system:authenticated"
-_OPEN_PATHS = ("/healthz", "/livez", "/readyz", "/version", "/api", "/api/*", "/apis", "/apis/*", "/openapi/*")
-_SELF_REVIEWS = {
-    ("authorization.k8s.io", "selfsubjectaccessreviews"),
-    ("authorization.k8s.io", "selfsubjectrulesreviews"),
-    ("authentication.k8s.io", "selfsubjectreviews"),
-}
+_BASIC: tuple[tuple[str, Obj], ...] = (
+    (
+        "system:basic-user",
+        {
+            "apiGroups": ["authorization.k8s.io"],
+            "resources": ["selfsubjectaccessreviews", "selfsubjectrulesreviews"],
+            "verbs": ["create"],
+        },
+    ),
+    (
+        "system:basic-user",
+        {"apiGroups": ["authentication.k8s.io"], "resources": ["selfsubjectreviews"], "verbs": ["create"]},
+    ),
+    (
+        "system:discovery",
+        {
+            "nonResourceURLs": [
+                *("/api", "/api/*", "/apis", "/apis/*", "/healthz", "/livez"),
+                *("/openapi", "/openapi/*", "/readyz", "/version", "/version/"),
+            ],
+            "verbs": ["get"],
+        },
+    ),
+)
+"""What everybody who is known may do: roles that kube-apiserver makes, and that are not kept as objects here."""
 
 CLUSTER_ADMIN: Obj = {
     "metadata": {"name": "cluster-admin"},
@@ -72,8 +91,6 @@ class Rbac:
     def decide(self, caller: Caller, wanted: Attributes) -> Decision:
         if MASTERS in caller.groups:
             return Decision(True)
-        if _open_to_all(caller, wanted):
-            return Decision(True)
         for source, rule in self._granted(caller, wanted.namespace):
             if _covers(rule, wanted):
                 return Decision(True, f"RBAC: allowed by {source}")
@@ -86,12 +103,15 @@ class Rbac:
 
     def _granted(self, caller: Caller, namespace: str) -> Iterator[tuple[str, Obj]]:
         """Rules that apply to a caller, with the binding that grants them."""
+        if AUTHENTICATED in caller.groups:
+            yield from ((_basic_source(name), rule) for name, rule in _BASIC)
         for binding in self._store.list(CLUSTER_BINDINGS):
-            if _binds(binding, caller, ""):
-                yield from ((_source(binding), rule) for rule in self._rules_of(binding["roleRef"], ""))
+            if subject := _bound(binding, caller, ""):
+                yield from ((_source(binding, subject), rule) for rule in self._rules_of(binding["roleRef"], ""))
         for binding in self._store.list(BINDINGS, namespace) if namespace else ():
-            if _binds(binding, caller, namespace):
-                yield from ((_source(binding), rule) for rule in self._rules_of(binding["roleRef"], namespace))
+            if subject := _bound(binding, caller, namespace):
+                rules = self._rules_of(binding["roleRef"], namespace)
+                yield from ((_source(binding, subject), rule) for rule in rules)
 
     def _rules_of(self, reference: Obj, namespace: str) -> list[Obj]:
         name = reference.get("name", "")
@@ -112,27 +132,28 @@ class Rbac:
         ]
 
 
-def _source(binding: Obj) -> str:
+def _source(binding: Obj, subject: Obj) -> str:
     reference = binding["roleRef"]
     meta = binding["metadata"]
     name = f"{meta['name']}/{meta['namespace']}" if "namespace" in meta else meta["name"]
-    return f'{binding["kind"]} "{name}" of {reference.get("kind")} "{reference.get("name")}"'
+    whom = subject.get("name")
+    if subject.get("kind") == "ServiceAccount":
+        whom = f"{whom}/{subject.get('namespace') or meta.get('namespace', '')}"
+    role = f'{reference.get("kind")} "{reference.get("name")}"'
+    return f'{binding["kind"]} "{name}" of {role} to {subject.get("kind")} "{whom}"'
 
 
-def _open_to_all(caller: Caller, wanted: Attributes) -> bool:
-    if AUTHENTICATED not in caller.groups:
-        return False
-    if wanted.path:
-        return wanted.verb == "get" and any(_path_matches(pattern, wanted.path) for pattern in _OPEN_PATHS)
-    return wanted.verb == "create" and (wanted.group, wanted.resource) in _SELF_REVIEWS
+def _basic_source(name: str) -> str:
+    return f'ClusterRoleBinding "{name}" of ClusterRole "{name}" to Group "{AUTHENTICATED}"'
 
 
 def _path_matches(pattern: str, path: str) -> bool:
     return path.startswith(pattern[:-1]) if pattern.endswith("*") else path == pattern
 
 
-def _binds(binding: Obj, caller: Caller, namespace: str) -> bool:
-    return any(_is_subject(subject, caller, namespace) for subject in binding.get("subjects") or ())
+def _bound(binding: Obj, caller: Caller, namespace: str) -> Obj | None:
+    """As whom a binding binds a caller."""
+    return next((entry for entry in binding.get("subjects") or () if _is_subject(entry, caller, namespace)), None)
 
 
 def _is_subject(subject: Obj, caller: Caller, namespace: str) -> bool:

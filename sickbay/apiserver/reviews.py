@@ -6,9 +6,13 @@ SelfSubjectAccessReview is what `kubectl auth can-i` asks, SelfSubjectRulesRevie
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from sickbay.apiserver.attributes import Attributes
 from sickbay.apiserver.auth import Authenticator
-from sickbay.apiserver.errors import Obj, bad_request, no_such_path
+from sickbay.apiserver.bodies import typed
+from sickbay.apiserver.errors import Cause, Obj, bad_request, invalid, no_such_path
+from sickbay.apiserver.metadata import as_json, invalid_value
 from sickbay.apiserver.rbac import Authorizer
 from sickbay.apiserver.writes import Caller
 
@@ -33,11 +37,14 @@ class Reviewer:
         kind = KINDS.get((group, plural))
         if kind is None:
             raise no_such_path()
+        review = typed(review, group, "v1", kind)
         spec = review.get("spec") or {}
         match kind:
             case "SelfSubjectAccessReview":
+                _check_access(spec)
                 status = self._access(caller, spec)
             case "SubjectAccessReview":
+                _check_access(spec, _nobody(spec))
                 subject = Caller(spec.get("user", ""), tuple(spec.get("groups") or ()))
                 status = self._access(subject, spec)
             case "SelfSubjectRulesReview":
@@ -72,6 +79,8 @@ class Reviewer:
         }
 
     def _token(self, token: str) -> Obj:
+        if not token:
+            raise bad_request("token is required for TokenReview in authentication")
         caller = self._authenticator.by_token(token)
         if caller is None:
             return {"authenticated": False, "error": "the token is not known"}
@@ -87,13 +96,33 @@ def user_info(caller: Caller) -> Obj:
     return info
 
 
-def wanted_by(spec: Obj) -> Attributes:
-    """What an access review asks about. Raises StatusError(400) when it asks about nothing."""
+def _nobody(spec: Obj) -> list[Cause]:
+    if spec.get("user") or spec.get("groups"):
+        return []
+    return [invalid_value("spec.user", "", "at least one of user or group must be specified")]
+
+
+def _check_access(spec: Obj, others: Sequence[Cause] = ()) -> None:
+    """Raises StatusError(422) for a review that asks about nothing, about two things, or for nobody."""
     path, resource = spec.get("nonResourceAttributes"), spec.get("resourceAttributes")
+    causes: list[Cause] = []
+    if path is not None and resource is not None:
+        why = "cannot be specified in combination with resourceAttributes"
+        shown = as_json({"Path": path.get("path", ""), "Verb": path.get("verb", "")})
+        causes.append(invalid_value("spec.nonResourceAttributes", shown, why))
+    if path is None and resource is None:
+        why = "exactly one of nonResourceAttributes or resourceAttributes must be specified"
+        causes.append(invalid_value("spec.resourceAttributes", None, why))
+    if causes := [*causes, *others]:
+        # Upstream names no kind here.
+        raise invalid("", "authorization.k8s.io", "", causes)
+
+
+def wanted_by(spec: Obj) -> Attributes:
+    """What an access review, which has been checked, asks about."""
+    path, resource = spec.get("nonResourceAttributes"), spec.get("resourceAttributes") or {}
     if path is not None:
         return Attributes(path.get("verb", ""), path=path.get("path", ""))
-    if resource is None:
-        raise bad_request("exactly one of nonResourceAttributes or resourceAttributes must be specified")
     return Attributes(
         resource.get("verb", ""),
         resource.get("group", ""),

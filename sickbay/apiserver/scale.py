@@ -7,16 +7,19 @@ from __future__ import annotations
 
 from typing import Any
 
+from sickbay.apiserver.bodies import typed
 from sickbay.apiserver.calls import Answer, ResourceCall, decode_body, decode_patch, json_answer
 from sickbay.apiserver.errors import (
-    Cause,
     Obj,
+    StatusError,
+    Undecodable,
     bad_request,
     conflict,
     invalid,
     method_not_allowed,
-    unsupported_media_type,
+    unsupported_patch,
 )
+from sickbay.apiserver.metadata import invalid_value
 from sickbay.apiserver.patching import JSON, MERGE, patcher
 from sickbay.apiserver.printers import NONE
 from sickbay.apiserver.resources import ResourceType
@@ -24,22 +27,23 @@ from sickbay.apiserver.store import Store
 from sickbay.apiserver.workload_printers import selector_text
 
 _PATCHES = {"application/json-patch+json": JSON, "application/merge-patch+json": MERGE}
+SCALE = ("autoscaling", "v1", "Scale")
 _BUILT_IN = {"specReplicasPath": ".spec.replicas", "statusReplicasPath": ".status.replicas"}
 
 
 def answer(store: Store, request: ResourceCall) -> Answer:
     """GET, PUT and PATCH of `<object>/scale`. Raises StatusError."""
     call, target = request.call, request.target
+    if call.method not in ("GET", "PUT", "PATCH"):
+        raise method_not_allowed()
     obj = store.get(request.key, target.name, target.namespace)
     kind = request.view.type
     if call.method == "GET":
         return json_answer(200, scale_of(kind, obj))
     if call.method == "PUT":
-        wanted = decode_body(call)
-    elif call.method == "PATCH":
-        wanted = _patched(request, scale_of(kind, obj))
+        wanted = typed(decode_body(call), *SCALE)
     else:
-        raise method_not_allowed()
+        wanted = _patched(request, scale_of(kind, obj))
     new = _write(store, request, obj, wanted)
     return json_answer(200, scale_of(kind, new))
 
@@ -59,6 +63,12 @@ def _at(obj: Any, path: str) -> Any:
 
 def scale_of(kind: ResourceType, obj: Obj) -> Obj:
     paths, meta = _paths(kind), obj["metadata"]
+    replicas = _at(obj, paths["specReplicasPath"])
+    if replicas is None and kind.custom is not None:
+        why = f'the spec replicas field "{paths["specReplicasPath"]}" does not exist'
+        raise StatusError(
+            500, "InternalError", f"Internal error occurred: {why}", details={"causes": [{"message": why}]}
+        )
     kept = ("name", "namespace", "uid", "resourceVersion", "creationTimestamp")
     status: Obj = {"replicas": _at(obj, paths.get("statusReplicasPath", "")) or 0}
     if selector := _selector(kind, obj):
@@ -67,7 +77,7 @@ def scale_of(kind: ResourceType, obj: Obj) -> Obj:
         "kind": "Scale",
         "apiVersion": "autoscaling/v1",
         "metadata": {key: meta[key] for key in kept if key in meta},
-        "spec": {"replicas": replicas} if (replicas := _at(obj, paths["specReplicasPath"])) else {},
+        "spec": {"replicas": replicas} if replicas else {},
         "status": status,
     }
 
@@ -82,8 +92,21 @@ def _selector(kind: ResourceType, obj: Obj) -> str:
 def _patched(request: ResourceCall, scale: Obj) -> Obj:
     patch_type = _PATCHES.get(request.call.content_type)
     if patch_type is None:
-        raise unsupported_media_type(tuple(_PATCHES))
-    return patcher(request.view.type, decode_patch(request.call), patch_type)(scale)
+        raise unsupported_patch()
+    patched = patcher(request.view.type, decode_patch(request.call), patch_type)(scale)
+    try:
+        return typed(patched, *SCALE)
+    except Undecodable as error:
+        raise error.of_patch() from None
+
+
+def _negative(request: ResourceCall, replicas: int) -> StatusError:
+    kind, name = request.view.type, request.target.name
+    if kind.custom is None:
+        cause = invalid_value("spec.replicas", replicas, "must be greater than or equal to 0")
+        return invalid("Scale", "autoscaling", name, [cause])
+    cause = invalid_value(_paths(kind)["specReplicasPath"], replicas, "should be a non-negative integer")
+    return invalid(kind.kind, kind.group, name, [cause])
 
 
 def _write(store: Store, request: ResourceCall, obj: Obj, wanted: Obj) -> Obj:
@@ -93,12 +116,9 @@ def _write(store: Store, request: ResourceCall, obj: Obj, wanted: Obj) -> Obj:
     version = meta.get("resourceVersion") or obj["metadata"]["resourceVersion"]
     if version != obj["metadata"]["resourceVersion"]:
         raise conflict(request.key, target.name)
-    replicas = (wanted.get("spec") or {}).get("replicas", 0)
-    if not isinstance(replicas, int) or isinstance(replicas, bool):
-        raise bad_request(f"spec.replicas: a whole number is needed, not {replicas!r}")
+    replicas = int((wanted.get("spec") or {}).get("replicas") or 0)
     if replicas < 0:
-        message = f"Invalid value: {replicas}: must be greater than or equal to 0"
-        raise invalid("Scale", "autoscaling", target.name, [Cause("FieldValueInvalid", message, "spec.replicas")])
+        raise _negative(request, replicas)
     body: Any = replicas
     for key in reversed(_paths(request.view.type)["specReplicasPath"].strip(".").split(".")):
         body = {key: body}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from sickbay.apiserver.errors import Obj
-from sickbay.apiserver.podspec import with_defaults
+from sickbay.apiserver.poddefaults import with_defaults
 from sickbay.apiserver.strategy import SpecStatus
 
 if TYPE_CHECKING:

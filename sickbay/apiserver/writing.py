@@ -13,6 +13,7 @@ from sickbay.apiserver.errors import (
     Obj,
     StatusError,
     bad_request,
+    conflict,
     method_not_allowed,
     no_such_path,
     unsupported_patch,
@@ -20,7 +21,8 @@ from sickbay.apiserver.errors import (
 from sickbay.apiserver.fieldvalidation import check_fields
 from sickbay.apiserver.identity import check_identity
 from sickbay.apiserver.listing import page, selection
-from sickbay.apiserver.openapi.decoding import decoded_metadata
+from sickbay.apiserver.openapi.decoding import decoded, decoded_metadata
+from sickbay.apiserver.podrules import check_new_pod
 from sickbay.apiserver.reading import list_json, object_json
 from sickbay.apiserver.requests import Target
 from sickbay.apiserver.store import Store
@@ -43,12 +45,23 @@ def create(store: Store, request: ResourceCall) -> Answer:
     body = decode_body(call)
     warnings = check_fields(call, request.view, body, "CreateOptions")
     obj = _inward(request, body)
-    if request.key == "nodes":
-        obj = new_node(obj)
+    if request.key in ("nodes", "pods"):
+        obj = _admitted(store, request, obj)
     new = store.create(
         request.key, obj, target.namespace, caller=call.caller, dry_run=call.query.dry_run(), view=request.view
     )
     return Answer(201, object_json(store, request.view, new), warnings)
+
+
+def _admitted(store: Store, request: ResourceCall, obj: Obj) -> Obj:
+    """What is asked of nodes and pods at the door, and not of those that are put into the store directly."""
+    kind = request.view.type
+    if kind.go_type is not None:
+        obj = decoded(kind.go_type, f'{kind.kind} in version "{kind.version}"', obj)
+    if request.key == "nodes":
+        return new_node(obj)
+    check_new_pod(store, obj)
+    return obj
 
 
 def new_node(obj: Obj) -> Obj:
@@ -58,7 +71,7 @@ def new_node(obj: Obj) -> Obj:
     """
     spec = obj.get("spec") or {}
     taints = spec.get("taints") or []
-    if not isinstance(taints, list) or any(isinstance(t, dict) and t.get("key") == NOT_READY for t in taints):
+    if any(taint.get("key") == NOT_READY for taint in taints):
         return obj
     return {**obj, "spec": {**spec, "taints": [*taints, {"key": NOT_READY, "effect": "NoSchedule"}]}}
 
@@ -98,6 +111,11 @@ def update(store: Store, request: ResourceCall) -> Answer:
     }
     absent = store.find(request.key, target.name, target.namespace) is None
     if absent and request.view.type.strategy.create_on_update and not target.subresource:
+        new_uid = obj["metadata"].get("uid")
+        if new_uid:
+            why = f"Precondition failed: UID in precondition: {new_uid}, UID in object meta: "
+            raise conflict(request.key, target.name, why)
+        obj["metadata"] = {**obj["metadata"], "resourceVersion": ""}
         new = store.create(request.key, obj, target.namespace, **options)
         return Answer(201, object_json(store, request.view, new), warnings)
     new = store.update(request.key, obj, target.namespace, subresource=target.subresource, **options)

@@ -92,7 +92,7 @@ def test_decisions(rbac: Rbac, caller: Caller, wanted: Attributes, allowed: bool
 
 def test_a_decision_says_what_allowed_it(rbac: Rbac) -> None:
     decision = rbac.decide(DEV, Attributes("get", "", "nodes"))
-    assert decision.reason == 'RBAC: allowed by ClusterRoleBinding "a" of ClusterRole "see-nodes"'
+    assert decision.reason == 'RBAC: allowed by ClusterRoleBinding "a" of ClusterRole "see-nodes" to User "dev"'
 
 
 def test_cluster_admin_exists_and_may_do_everything(rbac: Rbac, store: Store) -> None:
@@ -120,7 +120,7 @@ def test_an_aggregated_role_has_the_rules_of_those_it_selects(rbac: Rbac, store:
 
 def test_the_rules_of_a_caller_are_listed_for_a_namespace(rbac: Rbac) -> None:
     verbs = [entry["verbs"] for entry in rbac.rules(DEV, "team") if entry.get("resources")]
-    assert verbs == [["get", "list", "watch"], ["*"], ["update"]]
+    assert verbs == [["create"], ["create"], ["get", "list", "watch"], ["*"], ["update"]]
 
 
 def test_without_authorization_everything_is_allowed() -> None:

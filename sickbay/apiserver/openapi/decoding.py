@@ -184,7 +184,7 @@ def _list(items: Type, value: Any, old: Any) -> Any:
 
 
 def _zero(kind: Type) -> Any:
-    """What a null among the items of a list becomes."""
+    """What a null in a list or a map becomes."""
     if kind.is_struct:
         return {}
     exact = kind.scalar.exact if kind.scalar is not None else None
@@ -197,10 +197,10 @@ def _map(values: Type, value: Any, old: Any) -> Any:
     before = old if isinstance(old, dict) else {}
     result: Obj | None = None
     for key, item in value.items():
-        if item is None or (values.scalar is not None and type(item) is values.scalar.exact):
+        if values.scalar is not None and type(item) is values.scalar.exact:
             continue
         try:
-            kept = _value(values, item, before.get(key))
+            kept = _value(values, _zero(values) if item is None else item, before.get(key))
         except _Misfit as misfit:
             raise misfit.below(key) from None
         if kept is not item:
