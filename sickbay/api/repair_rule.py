@@ -14,7 +14,16 @@ from sickbay.api.base import Nullable, Part, Rule, says
 from sickbay.api.fault_selector import FaultSelector
 from sickbay.api.fields import Duration, Name, Word
 from sickbay.api.meta import ConditionedStatus, LabelSelector, Object
-from sickbay.api.words import Action, ApprovalBy, ApprovalTimeout, DrainScope, DrainTimeout, HookFailure, Step
+from sickbay.api.words import (
+    Action,
+    ApprovalBy,
+    ApprovalTimeout,
+    DrainScope,
+    DrainTimeout,
+    HookFailure,
+    NodeVolumes,
+    Step,
+)
 
 DRAIN_TIMEOUT = "30m"
 """Default of a Drain's deadline, counted from our start."""
@@ -162,6 +171,14 @@ class DrainOptions(Part):
     ] = []
     protect: Annotated[Nullable[list[Protection]], says("Pods that are never evicted", maxItems=16)] = []
     force: Annotated[Nullable[Force], says("Deletion without eviction")] = msgspec.field(default_factory=Force)
+    node_volumes: Annotated[
+        str | None,
+        says(
+            "Pods with a volume that exists on this node alone: Hold = they keep the drain waiting, Leave = they stay, "
+            "Evict = as any other; absent = Evict where the pool's local data is disposable, else Hold",
+            enum=NodeVolumes,
+        ),
+    ] = None
 
 
 class ProcedureStep(Part):

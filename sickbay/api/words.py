@@ -87,6 +87,14 @@ class DrainScope(StrEnum):
     GPU_PODS = "GPUPods"
 
 
+class NodeVolumes(StrEnum):
+    """What a drain does with pods that can run nowhere else."""
+
+    HOLD = "Hold"
+    LEAVE = "Leave"
+    EVICT = "Evict"
+
+
 class FaultClass(StrEnum):
     """In order of arbitration, highest first."""
 

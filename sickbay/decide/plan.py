@@ -17,7 +17,7 @@ from sickbay.api.fault_type import FaultType, Rung
 from sickbay.api.repair_plan import Plan, PlanStep
 from sickbay.api.repair_pool import RepairPool
 from sickbay.api.repair_rule import Approval, DrainOptions, ProcedureStep, RepairRule, RuleEntry
-from sickbay.api.words import ApprovalBy, DrainScope, Step, Urgency
+from sickbay.api.words import ApprovalBy, DrainScope, NodeVolumes, Step, Urgency
 from sickbay.decide.faults import Active
 
 ORDER = tuple(str(step) for step in Step)
@@ -80,7 +80,7 @@ def _step(step: ProcedureStep, fault: FaultType, pool: RepairPool, rungs: list[R
         after=step.after,
         timeout=step.timeout,
         on_timeout=step.on_timeout,
-        options=step.options,
+        options=_options(step, pool),
         allow_undrained=step.allow_undrained,
         ceiling=step.ceiling,
         soak=step.soak,
@@ -93,6 +93,14 @@ def _step(step: ProcedureStep, fault: FaultType, pool: RepairPool, rungs: list[R
         made.action = rungs[0].action if rungs else None
         made.gate_irreversible = not pool.spec.local_data_disposable
     return made
+
+
+def _options(step: ProcedureStep, pool: RepairPool) -> DrainOptions | None:
+    """With what becomes of pods that can run nowhere else, where the rule leaves that to the pool."""
+    if step.options is None or step.options.node_volumes:
+        return step.options
+    asked = NodeVolumes.EVICT if pool.spec.local_data_disposable else NodeVolumes.HOLD
+    return msgspec.structs.replace(step.options, node_volumes=asked.value)
 
 
 def gate_of(step: PlanStep, action: str) -> Approval | None:
@@ -180,7 +188,9 @@ def _missing(plan: Plan, action: str) -> list[PlanStep]:
     if Step.DRAIN not in found:
         drain = ProcedureStep(step=Step.DRAIN).resolved()
         gate = PEOPLE_GATE if not added else None
-        options = drain.options or DrainOptions()
+        repair = plan.step(Step.REPAIR)
+        kept = NodeVolumes.HOLD if repair is None or repair.gate_irreversible else NodeVolumes.EVICT
+        options = msgspec.structs.replace(drain.options or DrainOptions(), node_volumes=kept.value)
         added.append(
             PlanStep(step=Step.DRAIN, timeout=drain.timeout, on_timeout="Escalate", options=options, approval=gate)
         )

@@ -104,6 +104,8 @@ class Blocked:
         block = self._blocks.get(pod.uid)
         if block is None or not block.why:
             return ""
+        if block.why == PodWhy.PROTECTED:
+            return f"can run nowhere else: {block.error}"
         unready = UNREADY if block.unready else ""
         if block.why == PodWhy.NEVER:
             return f"is held by PodDisruptionBudget {block.pdb}, which allows no disruption as it is written{unready}"

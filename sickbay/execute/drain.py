@@ -15,7 +15,7 @@ from sickbay.api import kinds, names
 from sickbay.api.core import Node, Pod, PodDisruptionBudget
 from sickbay.api.repair_rule import DrainOptions
 from sickbay.api.repair_step import BlockingPod
-from sickbay.api.words import BEFORE, PodState, PodWhy, ReportState, WaitsFor
+from sickbay.api.words import BEFORE, NodeVolumes, PodState, PodWhy, ReportState, WaitsFor
 from sickbay.clock import Clock, parse_time, rfc3339
 from sickbay.execute import lifecycle
 from sickbay.execute.blocked import Blocked
@@ -26,6 +26,7 @@ from sickbay.execute.pace import Pace
 from sickbay.execute.podfilter import Drain as Terms
 from sickbay.execute.podfilter import Fate, Judged, judge, unreachable
 from sickbay.execute.progress import Look, Progress, done
+from sickbay.execute.volumes import Volumes
 from sickbay.kube import errors
 from sickbay.kube.client import Client
 
@@ -44,6 +45,7 @@ class Drain:
         pace: Pace,
         observe: Callable[[Node], None],
         fence: Fence,
+        volumes: Volumes,
         recoveries: Recoveries = lambda _name, _namespace: None,
     ) -> None:
         self._client = client
@@ -51,7 +53,7 @@ class Drain:
         self._clock = clock
         self._pace = pace
         self._observe = observe
-        self._fence = fence
+        self._fence, self._volumes = fence, volumes
         self._blocked: dict[str, Blocked] = {}
 
     async def look(self, look: Look) -> Progress:
@@ -63,13 +65,13 @@ class Drain:
         if listing.malformed:
             bad = listing.malformed[0]
             return Progress(ReportState.IN_PROGRESS, f"pod {bad.identity.name} cannot be read: {bad.error}")
-        judged = [judge(pod, _terms(look, node)) for pod in listing.items]
-        staying = [j for j in judged if j.fate in (Fate.WAITS, Fate.GOES, Fate.ENDING)]
+        judged = [_left_to_the_fence(judge(pod, _terms(look, node)), node) for pod in listing.items]
+        blocked = self._blocked.setdefault(look.repair.metadata.uid, Blocked(self._clock))
+        blocked.remember([j.pod for j in judged], look.report)
+        judged = [await self._tied(each, options, node, blocked) for each in judged]
+        staying = [j for j in judged if j.fate in (Fate.WAITS, Fate.BOUND, Fate.GOES, Fate.ENDING)]
         if not staying:
             return await self._done(look, judged)
-        judged = [_left_to_the_fence(j, node) for j in judged]
-        blocked = self._blocked.setdefault(look.repair.metadata.uid, Blocked(self._clock))
-        blocked.remember([j.pod for j in staying], look.report)
         moving = offered(look, [j.pod for j in judged if j.fate in (Fate.GOES, Fate.ENDING)], self._recoveries)
         judged = [_left_to_its_job(j, moving.kept) for j in judged]
         staying = [_left_to_its_job(j, moving.kept) for j in staying]
@@ -84,6 +86,17 @@ class Drain:
             again=PASS if moved else _quiet(staying, blocked),
             events=blocked.news([j.pod for j in staying]) + ((fenced,) if fenced is not None else ()),
         )
+
+    async def _tied(self, judged: Judged, options: DrainOptions, node: Node, blocked: Blocked) -> Judged:
+        """A pod that would be evicted and can run nowhere else, by the rule's word on such pods."""
+        if judged.fate is not Fate.GOES or options.node_volumes in (None, NodeVolumes.EVICT) or unreachable(node):
+            return judged  # on a machine that nobody reaches it serves nobody
+        why = await self._volumes.bound(judged.pod, node)
+        if why and options.node_volumes == NodeVolumes.LEAVE:
+            return replace(judged, fate=Fate.PROTECTED)
+        if why and blocked.due(judged.pod):
+            blocked.note(judged.pod, PodWhy.PROTECTED, error=why)
+        return replace(judged, fate=Fate.BOUND) if why else judged
 
     def forget(self, uid: str) -> None:
         """The drain of this repair is over."""
@@ -204,7 +217,7 @@ def _told(judged: Judged, blocked: Blocked) -> BlockingPod:
 def _summary(staying: list[Judged], blocked: Blocked) -> str:
     named = []
     for judged in staying[:3]:
-        reason = blocked.reason(judged.pod) if judged.fate is Fate.GOES else ""
+        reason = blocked.reason(judged.pod) if judged.fate in (Fate.GOES, Fate.BOUND) else ""
         named.append(f"{judged.pod.namespace}/{judged.pod.name}" + (f" ({reason})" if reason else ""))
     more = f" and {len(staying) - 3} more" if len(staying) > 3 else ""
     return f"{len(staying)} pods are left: {', '.join(named)}{more}"

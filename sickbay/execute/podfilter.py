@@ -3,6 +3,7 @@
 left       mirror and DaemonSet pods, finished pods: not ours to move, nothing to wait for
 protected  exempted by the rule, or critical to the system: stays, and does not keep the drain from ending
 waits      asks to be let finish
+bound      can run nowhere else: keeps the drain waiting (`volumes`)
 goes       is evicted, with the grace it asks for within the rule's bounds
 ending     is terminating already
 """
@@ -34,6 +35,7 @@ class Fate(StrEnum):
     LEFT = "Left"
     PROTECTED = "Protected"
     WAITS = "Waits"
+    BOUND = "Bound"
     GOES = "Goes"
     ENDING = "Ending"
 

@@ -43,6 +43,7 @@ from sickbay.execute.quarantine import Quarantine
 from sickbay.execute.release import Release
 from sickbay.execute.sweep import Sweep
 from sickbay.execute.validate import Validate
+from sickbay.execute.volumes import Volumes
 from sickbay.kube import errors
 from sickbay.kube.client import Client
 from sickbay.kube.events import NORMAL, WARNING, EventRecorder
@@ -97,7 +98,8 @@ class Shift:
             client, clock, tools.hooks, tools.caller or Caller(clock), self._check, tools.repairs.observe_write
         )
         self._fence = Fence(client, tools.backends, observe)
-        self._drain = Drain(client, clock, tools.pace, observe, self._fence, tools.recoveries)
+        volumes = Volumes(client, tools.nodes.all)
+        self._drain = Drain(client, clock, tools.pace, observe, self._fence, volumes, tools.recoveries)
         self._repair = Repair(client, clock, tools.backends, tools.governor, observe)
         self._release = Release(client, observe, self._owners, tools.backends)
         self._steps: dict[str, StepRunner] = {

@@ -330,3 +330,83 @@ async def test_a_quiet_drain_asks_the_server_about_once_in_ten_seconds(what: str
     assert lists <= 61
     rest = len(bench.wire.asked) - lists
     assert rest <= (90 if what == "blocked" else 3), "the node's Lease is looked after every ten minutes"
+
+
+# --- pods that can run nowhere else
+
+
+def disk(bench: Bench, claim: str, *nodes: str) -> None:
+    """A bound claim; its volume can be had on these nodes, on any where none is named."""
+    term = {"matchExpressions": [{"key": "kubernetes.io/hostname", "operator": "In", "values": list(nodes)}]}
+    affinity = {"nodeAffinity": {"required": {"nodeSelectorTerms": [term]}}} if nodes else {}
+    source = {"capacity": {"storage": "1Gi"}, "accessModes": ["ReadWriteOnce"], "local": {"path": "/x"}}
+    bench.store.create("persistentvolumes", {"metadata": {"name": f"pv-{claim}"}, "spec": source | affinity})
+    asked = {"volumeName": f"pv-{claim}", "accessModes": ["ReadWriteOnce"], "resources": {}}
+    bench.store.create("persistentvolumeclaims", {"metadata": {"name": claim}, "spec": asked}, "train")
+
+
+def with_claim(bench: Bench, name: str, claim: str) -> None:
+    add(bench, name, volumes=[{"name": "v", "persistentVolumeClaim": {"claimName": claim}}])
+
+
+def second_node(bench: Bench) -> None:
+    for name in ("n1", "n2"):
+        label = {"metadata": {"name": name, "labels": {"kubernetes.io/hostname": name}}}
+        if name == "n1":
+            bench.merge(label)
+        else:
+            bench.store.create("nodes", label)
+
+
+@pytest.mark.case("P118")
+@pytest.mark.parametrize(
+    ("node_volumes", "leaves", "state"),
+    [("Hold", {"web"}, "InProgress"), ("Leave", {"web"}, "Done"), ("Evict", {"mongo", "web"}, "Done"),
+     (None, {"mongo", "web"}, "Done")],
+)  # fmt: skip
+async def test_a_pod_that_can_run_nowhere_else_is_treated_as_the_rule_says(
+    node_volumes: str | None, leaves: set[str], state: str
+) -> None:
+    bench = opened(**({"nodeVolumes": node_volumes} if node_volumes else {}))
+    second_node(bench)
+    disk(bench, "here", "n1")
+    disk(bench, "anywhere")
+    with_claim(bench, "mongo", "here")
+    with_claim(bench, "web", "anywhere")
+    shift = bench.shift()
+    await shift.look()
+    assert leaving(bench) == leaves
+    stopped(bench)
+    for _ in range(3):
+        await bench.clock.sleep(await shift.look() or 0)
+    assert bench.report["state"] == state
+    told = [message for reason, message in await shift.events() if reason == "DrainBlocked"]
+    if node_volumes == "Hold":
+        assert pods(bench) == {"train/mongo": ("Blocked", "Protected", "")}
+        assert told == ["train/mongo can run nowhere else: its volume pv-here (claim here) is on this node alone"]
+    else:
+        assert told == []
+    if node_volumes == "Leave":
+        assert "protected and left: train/mongo" in bench.report["message"]
+
+
+@pytest.mark.case("P118")
+@pytest.mark.parametrize("where", [("n1", "n2"), ()], ids=["another node reaches it", "any node does"])
+async def test_a_volume_that_another_node_can_take_binds_nobody(where: tuple[str, ...]) -> None:
+    bench = opened(nodeVolumes="Hold")
+    second_node(bench)
+    disk(bench, "zone", *where)
+    with_claim(bench, "mongo", "zone")
+    await bench.shift().look()
+    assert leaving(bench) == {"mongo"}
+
+
+@pytest.mark.case("P118")
+async def test_on_a_node_that_nobody_reaches_no_volume_holds_a_pod() -> None:
+    bench = opened(nodeVolumes="Hold")
+    second_node(bench)
+    disk(bench, "here", "n1")
+    with_claim(bench, "mongo", "here")
+    bench.ready("Unknown")
+    await bench.shift().look()
+    assert leaving(bench) == {"mongo"}
