@@ -319,7 +319,7 @@ class Client:
             _lost(f"watch {path}", error)
         try:
             if response.status_code >= 300:
-                raise errors.from_response(response.status_code, await response.aread(), response.headers)
+                raise errors.from_response(response.status_code, await _told(response, silence), response.headers)
             splitter = decode.LineSplitter()
             chunks = response.aiter_bytes()
             while (chunk := await _next(chunks, silence, path)) is not None:
@@ -327,6 +327,15 @@ class Client:
                     yield line
         finally:
             await response.aclose()
+
+
+async def _told(response: httpx2.Response, silence: float) -> bytes:
+    """What a refusal says; nothing where the connection breaks before that: its status is known all the same."""
+    try:
+        async with asyncio.timeout(silence):
+            return await response.aread()
+    except (TimeoutError, *_LOST):
+        return b""
 
 
 async def _next(chunks: AsyncIterator[bytes], silence: float, path: str) -> bytes | None:

@@ -84,6 +84,14 @@ async def test_a_refused_watch_is_an_error_and_is_not_repeated(clock: Clock) -> 
     assert len(script.requests) == 1
 
 
+@pytest.mark.parametrize("rest", [httpx2.ReadError("reset"), 10_000.0], ids=["it breaks", "it hangs"])
+async def test_a_refusal_whose_text_is_lost_is_known_by_its_status(clock: Clock, rest: Any) -> None:
+    pieces = Pieces([b'{"kind":', rest])
+    with pytest.raises(errors.Gone):
+        await watched(Script(httpx2.Response(410, stream=pieces)), clock)
+    assert pieces.closed
+
+
 async def test_a_torn_last_line_is_not_an_event(clock: Clock) -> None:
     seen = await watched(Script(stream(line("ADDED", node("a")), line("ADDED", node("b"))[:30])), clock)
     assert seen == [("ADDED", "a")]
