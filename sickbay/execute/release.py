@@ -30,6 +30,8 @@ from sickbay.providers.base import Act, ProviderError, Target
 
 log = structlog.get_logger(__name__)
 
+_REFUSED = (errors.Conflict, errors.TooManyRequests, errors.Invalid, errors.Unauthorized, errors.Forbidden)
+
 Work = Callable[[], Awaitable[None]]
 
 
@@ -69,8 +71,16 @@ class Release:
     async def _unmark(self, look: Look, node: Node, prior: Prior | None, repair: NodeRepair) -> None:
         astray = await self._astray(node, repair)
         lift = self._is_ours(look, node, repair)
-        self._tried[repair.metadata.uid] = _Try(look.key, node.metadata.resource_version)
-        self._observe(await patch_node(self._client, node, clear_ops(node, prior, repair, lift, astray)))
+        uid, ops = repair.metadata.uid, clear_ops(node, prior, repair, lift, astray)
+        before = self._tried.pop(uid, None)
+        self._tried[uid] = _Try(look.key, node.metadata.resource_version)
+        try:
+            self._observe(await patch_node(self._client, node, ops))
+        except _REFUSED:
+            # Surely not carried out, so we have lifted nothing: what was known before holds.
+            del self._tried[uid]
+            self._tried |= {uid: before} if before is not None else {}
+            raise
 
     def _is_ours(self, look: Look, node: Node, repair: NodeRepair) -> bool:
         """Whether the cordon that stands is the one that we have set.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import Any
 
 import pytest
@@ -282,3 +283,24 @@ async def test_a_cordon_without_our_mark_is_lifted_once_and_left_where_nobody_kn
     await bench.shift().look()
     assert bench.report["state"] == "Done"
     assert bool(bench.node()["spec"].get("unschedulable")) == resumed
+
+
+async def test_a_cordon_without_our_mark_is_ours_still_when_another_write_came_in_between() -> None:
+    """The refused try has lifted nothing, so what stands is what we have set."""
+    bench = Bench()
+    bench.open("Drain")
+    bench.merge({"status": {"prior": {"unschedulable": False}}}, REPAIRS, "r1", "status")
+    bench.merge({"metadata": {"annotations": {names.QUARANTINE: None}}})
+    await cancelled(bench)
+    shift, others = bench.shift(), iter(["once"])
+
+    def meanwhile(request: Any) -> None:
+        if request.method == "PATCH" and request.url.path.endswith("/nodes/n1") and next(others, ""):
+            bench.merge({"metadata": {"labels": {"somebody": "else"}}})
+
+    bench.wire.before = meanwhile
+    for _ in range(3):
+        with suppress(errors.ApiError):
+            await shift.look()
+    assert bench.report["state"] == "Done"
+    assert "unschedulable" not in bench.node()["spec"]
