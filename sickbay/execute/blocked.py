@@ -108,7 +108,8 @@ class Blocked:
             return f"can run nowhere else: {block.error}"
         unready = UNREADY if block.unready else ""
         if block.why == PodWhy.NEVER:
-            return f"is held by PodDisruptionBudget {block.pdb}, which allows no disruption as it is written{unready}"
+            never = "can never let it go: it allows no disruption as it is written"
+            return f"is held by PodDisruptionBudget {block.pdb}, which {never}{unready}"
         if block.why == PodWhy.BUSY:
             return f"is held by PodDisruptionBudget {block.pdb or '(none found)'}{unready}"
         budgets = f" (covered by PodDisruptionBudgets {block.pdb.replace(',', ', ')})" if block.pdb else ""

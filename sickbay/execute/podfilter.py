@@ -28,6 +28,10 @@ DEFAULT_GRACE = 30
 UNREACHABLE_GRACE = 1
 """Seconds of grace on a node whose kubelet cannot answer (Cluster API does the same): nobody would use more."""
 SHORTEST = timedelta(seconds=1)
+JOB_TRACKING = "batch.kubernetes.io/job-tracking"
+"""The Job controller's own, which it takes off once it has counted the pod."""
+FORGOTTEN = timedelta(hours=1)
+"""A finalizer that has kept an ended pod for so long before the drain will not come off by waiting."""
 CORDON = Taint(key="node.kubernetes.io/unschedulable", effect="NoSchedule")
 
 
@@ -73,7 +77,7 @@ def unreachable(node: Node) -> bool:
 
 
 def judge(pod: Pod, drain: Drain) -> Judged:
-    if pod.is_mirror or pod.is_daemonset or pod.finished:
+    if pod.is_mirror or pod.is_daemonset or (pod.finished and not _held(pod, drain)):
         return Judged(pod, Fate.LEFT)
     if drain.options.scope == "GPUPods" and not holds_accelerator(pod):
         return Judged(pod, Fate.LEFT)
@@ -89,6 +93,14 @@ def judge(pod: Pod, drain: Drain) -> Judged:
     if waits:
         return Judged(pod, Fate.WAITS, until=until)
     return Judged(pod, Fate.GOES, grace=_grace(pod, drain), priority=_priority(pod, drain.options))
+
+
+def _held(pod: Pod, drain: Drain) -> bool:
+    """Its processes have ended, and somebody's finalizer still keeps it: whoever that is has not finished with what the
+    pod leaves on the node. `kubectl drain` waits for such a pod too. What has been kept for long is forgotten."""
+    keepers = set(pod.metadata.finalizers) - {JOB_TRACKING}
+    since = pod.metadata.deletion_timestamp
+    return bool(keepers) and since is not None and parse_time(since) >= drain.started - FORGOTTEN
 
 
 def _protected(pod: Pod, options: DrainOptions) -> bool:

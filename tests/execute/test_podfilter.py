@@ -40,6 +40,7 @@ def gpus(resource: str, amount: Any = "1", where: str = "limits") -> dict[str, A
 
 
 DELETING = {"deletionTimestamp": rfc3339(START)}
+LONG_AGO = {"deletionTimestamp": rfc3339(START - timedelta(hours=2))}
 YOUNG = {"creationTimestamp": rfc3339(START + timedelta(seconds=30))}
 MIRROR = {"annotations": {"kubernetes.io/config.mirror": "x"}}
 WAITING = {"labels": {"sickbay.dev/wait-for-completion": "true"}}
@@ -56,6 +57,11 @@ CRITICAL = {"priorityClassName": "system-cluster-critical"}
         (pod(**MIRROR), drain(), Fate.LEFT),
         (pod(phase="Succeeded"), drain(), Fate.LEFT),
         (pod(phase="Failed"), drain(), Fate.LEFT),
+        (pod(phase="Failed", **DELETING, finalizers=["example.com/keep"]), drain(), Fate.ENDING),
+        (pod(phase="Failed", **DELETING, finalizers=["batch.kubernetes.io/job-tracking"]), drain(), Fate.LEFT),
+        (pod(phase="Failed", **LONG_AGO, finalizers=["example.com/keep"]), drain(), Fate.LEFT),
+        (pod(phase="Failed", **DELETING, finalizers=["example.com/keep"]), drain(dead=True), Fate.LEFT),
+        (pod(phase="Failed", finalizers=["example.com/keep"]), drain(), Fate.LEFT),
         (pod(phase="Pending"), drain(), Fate.GOES),
         (pod(phase="Unknown"), drain(), Fate.GOES),
         (pod(**DELETING), drain(), Fate.ENDING),
