@@ -163,6 +163,8 @@ METRICS = (
 )
 """The metrics of the contract (api.md): a question for them has an answer whatever components run."""
 
+DEVICE = "Device"
+"""Kind of `related` in an Event of our agent that is about one device; its name is the device's address."""
 NOT_OFFERED = "GpusNotOffered"
 """Reason of GpuCountMismatch where the driver shows every GPU and only the device plug-in offers fewer."""
 _CODE = re.compile(rf"S?XID\d+|{NOT_OFFERED}")

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from datetime import datetime, timedelta
 
+from sickbay.api import names
 from sickbay.api.core import Event, Node
 from sickbay.clock import parse_time
 from sickbay.convert.asked import EventTest
@@ -88,6 +89,19 @@ def _not_before(event: Event, created: str | None) -> datetime | None:
         return None
     made = event.metadata.creation_timestamp
     return None if made and parse_time(made) >= parse_time(created) else parse_time(created)
+
+
+def by_device(
+    events: Iterable[Event], test: EventTest, node: Node, created: str | None, after: datetime | None
+) -> list[list[datetime]]:
+    """The same, apart for each device that the Events name (`related`, as our agent writes it): that three cards have
+    met something once says less of any of them than that one has met it three times."""
+    groups: dict[str, list[Event]] = {}
+    for event in events:
+        related = event.related
+        device = related.name if related is not None and related.kind == names.DEVICE else ""
+        groups.setdefault(device, []).append(event)
+    return [evidence(group, test, node, created, after) for _, group in sorted(groups.items())]
 
 
 def reached(times: Sequence[datetime], test: EventTest) -> bool:

@@ -24,7 +24,7 @@ from sickbay.api.words import ClearsBy
 from sickbay.clock import parse_time
 from sickbay.convert import trace
 from sickbay.convert.asked import Asked
-from sickbay.convert.counting import evidence, reached
+from sickbay.convert.counting import by_device, evidence, reached
 from sickbay.convert.trace import Trace
 from sickbay.convert.wanted import Wanted
 
@@ -90,8 +90,9 @@ def judge(
         return _standing(one, node, old, events, repairs, memory, at)
     after = trace.read(old).last
     for test in one.events:
-        times = evidence(events, test, node, one.created, after)
-        if reached(times, test):
+        found = [times for times in by_device(events, test, node, one.created, after) if reached(times, test)]
+        if found:
+            times = max(found, key=lambda times: times[-1])
             memory.listen(node, one.condition, times[-1], at)
             mark = Trace(times[-1], node.boot_id)
             many = f"{test.count} times {test.reason} within {test.window:g} s" if test.count > 1 else test.reason

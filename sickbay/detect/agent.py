@@ -21,7 +21,7 @@ import structlog
 from prometheus_client import CollectorRegistry, Counter, Gauge
 
 from sickbay.api import kinds, names
-from sickbay.api.core import Node
+from sickbay.api.core import Node, ObjectReference
 from sickbay.api.node_task import NodeTask
 from sickbay.api.words import ClearsBy
 from sickbay.clock import Clock, Randomness
@@ -221,10 +221,11 @@ class Agent:
         watched += [_GPUS] if self._parts.gpus is not None else []
         return watched + ([_SERVICES] if self._parts.services is not None else [])
 
-    def _say(self, type_: str, reason: str, message: str) -> None:
+    def _say(self, type_: str, reason: str, message: str, device: str = "") -> None:
         node = self._node()
+        related = ObjectReference(kind=names.DEVICE, name=device) if device else None
         if node is not None:
-            self._events.event(reference(kinds.NODE, node), type_, reason, message)
+            self._events.event(reference(kinds.NODE, node), type_, reason, message, related=related)
 
     async def _keep_lease(self) -> None:
         """Renew the Lease, which belongs to the Node and goes with it; for a Node registered anew it is made anew."""

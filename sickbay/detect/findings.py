@@ -10,6 +10,7 @@ Repetition costs nothing but a counter.
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Protocol
 
 from prometheus_client import CollectorRegistry, Counter
 
@@ -23,8 +24,15 @@ from sickbay.detect.items import Item, item
 from sickbay.detect.ledger import Ledger, Mark
 from sickbay.kube.events import NORMAL, WARNING
 
-Say = Callable[[str, str, str], None]
-"""Writes an Event on the Node: type, reason, message."""
+SAME_PROCESS = 600.0
+"""Seconds within which what one process does to one device again is told of once: the window in which Events count."""
+
+
+class Say(Protocol):
+    """Writes an Event on the Node: type, reason, message, and the device that it is about."""
+
+    def __call__(self, type_: str, reason: str, message: str, device: str = "", /) -> None: ...
+
 
 _SILENT = frozenset({IGNORE, FOLLOW_CAUSE, DUPLICATE, CLEAR})
 _GRAVE = frozenset({Severity.ERROR.value, Severity.CRITICAL.value})
@@ -41,6 +49,8 @@ class Findings:
     ) -> None:
         self.ledger, self.devices = ledger, devices
         self._clock, self._say = clock, say
+        self._processes: dict[tuple[str, str], tuple[int, float]] = {}
+        """By fault and device: the process that was the last to meet it, and when. As many as there are devices."""
         self.changed: Callable[[bool], None] = lambda _: None
         self.look_at_services: Callable[[], None] = lambda: None
         self._seen = Counter(
@@ -61,13 +71,25 @@ class Findings:
             if finding.verdict not in _SILENT:
                 where = f" on {finding.device}" if finding.device else ""
                 note = f": {finding.note}" if finding.note else ""
-                self._say(WARNING, known.condition, f"{known.meaning or known.name}{where}{note} ({finding.fault})")
+                text = f"{known.meaning or known.name}{where}{note} ({finding.fault})"
+                if not self._told_of(finding):
+                    self._say(WARNING, known.condition, text, address(finding.device or "") or finding.device or "")
             if by_state:
                 self.look_at_services()
             return
         if finding.fault == _TEXT and self.ledger.stands(_CODED, finding.device or ""):
             return
         self.report(known, finding.device or "", wording.reason(finding.fault, known))
+
+    def _told_of(self, finding: Finding) -> bool:
+        """Whether the same process has done the same to the same device a moment ago. A job that goes on after its
+        error prints it again and again, and that says no more about the device than the first time."""
+        if finding.pid is None:
+            return False
+        key, now = (finding.entry, bus_of(finding.device)), self._clock.monotonic()
+        pid, at = self._processes.get(key, (-1, 0.0))
+        self._processes[key] = finding.pid, now
+        return pid == finding.pid and now - at < SAME_PROCESS
 
     def report(self, known: Item, device: str, code: str = "", detail: str = "") -> bool:
         """Mark an item on a device, "" = the node as a whole; True when that is news."""

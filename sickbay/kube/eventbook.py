@@ -43,6 +43,7 @@ class Series:
     last: datetime
     seen: float
     count: int = 0
+    related: ObjectReference | None = None
     name: str = ""
     """Of the Event once it exists."""
     written: int = 0
@@ -81,14 +82,15 @@ class EventBook:
         return len(self._pending)
 
     def note(
-        self, regarding: ObjectReference, type_: str, reason: str, message: str, action: str, now: datetime, at: float
-    ) -> bool:
+        self, regarding: ObjectReference, type_: str, reason: str, message: str, action: str, now: datetime, at: float,
+        related: ObjectReference | None = None,
+    ) -> bool:  # fmt: skip
         """Take an occurrence in. Returns False where it is held back: too many about this object."""
         thing = (regarding.kind, regarding.namespace, regarding.name, regarding.uid)
         key = (*thing, type_, reason, message)
         series = self._series.pop(key, None)
         if series is None or at - series.seen > WINDOW:
-            series = Series(regarding, type_, reason, message, action, now, now, at)
+            series = Series(regarding, type_, reason, message, action, now, now, at, related=related)
         series.count += 1
         series.last, series.seen = now, at
         self._series[key] = series

@@ -71,11 +71,14 @@ class EventRecorder:
         self._book = EventBook()
         self._more = asyncio.Event()
 
-    def event(self, regarding: ObjectReference, type_: str, reason: str, message: str, action: str = "") -> None:
-        """Note that something happened. Never raises, never waits."""
+    def event(
+        self, regarding: ObjectReference, type_: str, reason: str, message: str, action: str = "",
+        related: ObjectReference | None = None,
+    ) -> None:  # fmt: skip
+        """Note that something happened; `related`: what else it is about. Never raises, never waits."""
         message = _cut(message, NOTE_MAX)
         now, at = self._clock.now(), self._clock.monotonic()
-        if self._book.note(regarding, type_, reason, message, action, now, at):
+        if self._book.note(regarding, type_, reason, message, action, now, at, related):
             self._more.set()
         else:
             self._metrics.events_dropped.labels("rate").inc()
@@ -131,8 +134,9 @@ class EventRecorder:
             return  # an earlier try arrived whose answer was lost
 
     def _event(self, series: Series, count: int, namespace: str) -> dict[str, Any]:
-        about = series.regarding
+        about, related = series.regarding, series.related
         return {
+            **({"related": {"kind": related.kind, "name": related.name}} if related is not None else {}),
             "metadata": {"name": series.name, "namespace": namespace},
             "involvedObject": {
                 "apiVersion": about.api_version,

@@ -313,3 +313,18 @@ def test_a_fault_that_is_only_told_is_taken_up_once_people_want_it_repaired(name
     found = asked([{"metadata": {"name": name, "creationTimestamp": "2027-03-01T08:00:00Z"}, "spec": spec}])
     tests = [test for one in found.values() if one.name == name for test in one.events]
     assert [(t.source, t.reason) for t in tests] == ([("sickbay-agent", "NvidiaXID94Error")] if heard else [])
+
+
+@pytest.mark.case("P014")
+@pytest.mark.parametrize(
+    ("devices", "counts"),
+    [(["0", "0", "0"], True), (["0", "1", "2"], False), (["", "", ""], True), (["0", "0", ""], False)],
+    ids=["one device", "three devices", "none named", "one of them not named"],
+)
+def test_events_that_name_a_device_are_counted_for_each(devices: list[str], counts: bool) -> None:
+    story = Story("reboot")
+    for k, device in enumerate(devices):
+        related = {"related": {"kind": "Device", "name": device}} if device else {}
+        story.events.append(told(60 * k, **related))
+    story.look(200)
+    assert (story.status == "True BadDisk") == counts

@@ -61,6 +61,17 @@ async def test_a_fatal_line_is_a_condition_with_its_device_within_two_seconds(ho
         assert (event["type"], event["count"], event["involvedObject"]["name"]) == ("Warning", 1, NODE)
 
 
+@pytest.mark.case("P014")
+async def test_what_one_process_repeats_is_told_once_and_another_process_counts(host: Machine) -> None:
+    line = "NVRM: Xid (PCI:0000:3b:00): 43, pid={}, name=j, Ch 00000008"
+    async with agent_on(host):
+        for pid in (7, 7, 7, 8, 8):
+            await report(host, line.format(pid), seconds=30)
+        (event,) = host.events("NvidiaXID43Error")
+        assert event["count"] == 2
+        assert event["related"] == {"kind": "Device", "name": "0000:3b:00.0"}
+
+
 async def test_only_items_that_were_ever_bad_are_present(host: Machine) -> None:
     async with agent_on(host):
         await host.clock.sleep(300)
