@@ -50,6 +50,8 @@ def _marks_stand(repair: NodeRepair) -> bool:
         return quarantine.state == StepState.RUNNING
     if quarantine.state != StepState.DONE:
         return False
+    if current.step == Step.UNQUARANTINE and back is not None and back.attempts:
+        return False  # a return that did not end in time may have taken them away all the same
     only_hooks = current.step == Step.UNQUARANTINE and current.stage == Stage.BEFORE
     return back is None or only_hooks or back.state not in (StepState.RUNNING, StepState.DONE)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from sickbay.api import names
 from sickbay.api.repair_step import Report
 from sickbay.clock import rfc3339
 from tests.decide import made
@@ -349,6 +350,20 @@ def test_a_return_that_fails_is_tried_again_without_end():
     for _ in range(5):
         story.after(minutes(11))
         story.at("Unquarantine", "Running")
+    story.report("Done")
+    story.ended("Succeeded", "Repaired")
+
+
+@pytest.mark.case("R40")
+def test_a_return_that_nobody_reported_is_our_own_and_no_persons_uncordon():
+    """The cordon was lifted; its report was lost until the time was over, and so was the start of the next try."""
+    story = at_validate().run("Validate")
+    story.facts["annotations"].pop(names.QUARANTINE)
+    story.facts["unschedulable"] = False
+    story.after(minutes(11))
+    story.repair.status.steps["Unquarantine"].state = "Waiting"
+    story.look()
+    story.at("Unquarantine", "Running")
     story.report("Done")
     story.ended("Succeeded", "Repaired")
 
