@@ -217,12 +217,24 @@ class ContainerState(CorePart, frozen=True):
     terminated: Terminated | None = None
 
 
+class ResourceHealth(CorePart, frozen=True, rename={"resource_id": "resourceID"}):
+    resource_id: str = ""
+
+
+class AllocatedResource(CorePart, frozen=True):
+    """What a container has been given of one resource, device by device (KEP-4680, gate ResourceHealthStatus)."""
+
+    name: str = ""
+    resources: Nullable[list[ResourceHealth]] = []
+
+
 class ContainerStatus(CorePart, frozen=True):
     name: str = ""
     ready: bool = False
     restart_count: int = 0
     state: Nullable[ContainerState] = msgspec.field(default_factory=ContainerState)
     last_state: Nullable[ContainerState] = msgspec.field(default_factory=ContainerState)
+    allocated_resources_status: Nullable[list[AllocatedResource]] = []
 
 
 class PodStatus(CorePart, frozen=True):

@@ -160,7 +160,14 @@ class Force(Part):
 class DrainOptions(Part):
     """How pods leave the node."""
 
-    scope: Annotated[str, says("All pods, or GPUPods: only those that hold GPUs", enum=DrainScope)] = "All"
+    scope: Annotated[
+        str,
+        says(
+            "All pods, or GPUPods: only those that hold GPUs, and of these not those that are known to hold other GPUs "
+            "than the sick ones",
+            enum=DrainScope,
+        ),
+    ] = "All"
     grace: Annotated[Nullable[Grace], says("Bounds for the grace period pods ask for")] = msgspec.field(
         default_factory=Grace
     )

@@ -24,6 +24,35 @@ def counts(node: Node) -> dict[str, str]:
     return dict(sorted(found.items())[:MOST])
 
 
+def devices_of(pod: Pod) -> frozenset[str] | None:
+    """UUIDs of the NVIDIA GPUs that the pod has been given, as its kubelet reports them (KEP-4680).
+
+    None where that is not known in full: the feature is off, a device is shown by something else than its UUID (an
+    index, a MIG instance), more is asked for than is shown, or devices are claimed (DRA).
+    """
+    shown = [
+        device.resource_id.partition("::")[0]
+        for status in pod.status.container_statuses
+        for entry in status.allocated_resources_status
+        if is_accelerator(entry.name)
+        for device in entry.resources
+    ]
+    if pod.spec.resource_claims or not all(device.startswith("GPU-") for device in shown) or len(shown) < _asked(pod):
+        return None
+    return frozenset(shown)
+
+
+def _asked(pod: Pod) -> int:
+    """Accelerators that its containers ask for; one that cannot be counted is more than anybody shows."""
+    total = 0
+    for container in pod.spec.containers:
+        asked: dict[str, Quantity] = {**container.resources.requests, **container.resources.limits}
+        for name, amount in asked.items():
+            if is_accelerator(name):
+                total += int(str(amount)) if str(amount).isdigit() else 1 << 16
+    return total
+
+
 def holds_accelerator(pod: Pod) -> bool:
     """True when a container of the pod asks for one, or the pod claims a device of whatever kind."""
     if pod.spec.resource_claims:

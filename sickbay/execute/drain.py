@@ -195,7 +195,16 @@ def _terms(look: Look, node: Node) -> Terms:
         unreachable=unreachable(look.node),
         fenced=any(taint.key == names.OUT_OF_SERVICE for taint in node.taints),
         before=parse_time(before) if before else None,
+        devices=_sick_cards(look),
     )
+
+
+def _sick_cards(look: Look) -> frozenset[str]:
+    """UUIDs of the cards that are at fault; none where a fault is not of cards alone, or a card has no UUID."""
+    faults = [fault for fault in look.repair.spec.faults if fault.cleared_at is None]
+    cards = {device for fault in faults for device in fault.devices}
+    known = all(fault.devices for fault in faults) and all(card.startswith("GPU-") for card in cards)
+    return frozenset(cards) if known else frozenset()
 
 
 def _quiet(staying: list[Judged], blocked: Blocked) -> float:

@@ -19,7 +19,7 @@ from sickbay.api.core import Node, Pod, Taint
 from sickbay.api.duration import parse_duration
 from sickbay.api.repair_rule import DrainOptions
 from sickbay.clock import parse_time
-from sickbay.execute.accelerators import holds_accelerator
+from sickbay.execute.accelerators import devices_of, holds_accelerator
 
 CRITICAL = ("system-node-critical", "system-cluster-critical")
 """Built-in priority classes of Kubernetes; what carries them keeps the cluster itself running."""
@@ -68,6 +68,8 @@ class Drain:
     """The node is out of service: Kubernetes ends its pods without the kubelet."""
     before: datetime | None = None
     """When the provider takes the machine: no grace is longer than the time left."""
+    devices: frozenset[str] = frozenset()
+    """UUIDs of the cards that all of it is about; empty where that is not known, or where it is about the node."""
 
 
 def unreachable(node: Node) -> bool:
@@ -79,7 +81,7 @@ def unreachable(node: Node) -> bool:
 def judge(pod: Pod, drain: Drain) -> Judged:
     if pod.is_mirror or pod.is_daemonset or (pod.finished and not _held(pod, drain)):
         return Judged(pod, Fate.LEFT)
-    if drain.options.scope == "GPUPods" and not holds_accelerator(pod):
+    if drain.options.scope == "GPUPods" and not _concerned(pod, drain.devices):
         return Judged(pod, Fate.LEFT)
     if _protected(pod, drain.options):
         return Judged(pod, Fate.PROTECTED)
@@ -93,6 +95,14 @@ def judge(pod: Pod, drain: Drain) -> Judged:
     if waits:
         return Judged(pod, Fate.WAITS, until=until)
     return Judged(pod, Fate.GOES, grace=_grace(pod, drain), priority=_priority(pod, drain.options))
+
+
+def _concerned(pod: Pod, devices: frozenset[str]) -> bool:
+    """It holds a GPU, and is not known to hold others only than those that are sick."""
+    if not holds_accelerator(pod):
+        return False
+    its = devices_of(pod) if devices else None
+    return its is None or bool(its & devices)
 
 
 def _held(pod: Pod, drain: Drain) -> bool:

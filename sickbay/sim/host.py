@@ -7,6 +7,7 @@ or unanswered one is an act that failed here, and one that lies claims to be don
 from __future__ import annotations
 
 from sickbay.api.words import TaskPhase
+from sickbay.apiserver.errors import Obj
 from sickbay.clock import Clock
 from sickbay.providers.agent.host import Finding, HostError, Proof
 from sickbay.providers.agent.journal import Entry
@@ -55,12 +56,13 @@ class HollowHost:
         self._machine.isolate(devices)
 
     async def holders(self, device: str) -> list[str]:
-        """Pods that use GPUs of this node. Which card each has is not modelled: each counts for all of them."""
+        """Pods that use GPUs of this node. Which card each has is not modelled: each counts for all of them, unless its
+        status says which it has been given."""
         pods = self._stage.store.list(PODS, fields=f"spec.nodeName={self._machine.name}")
         return [
             f"{pod['metadata']['namespace']}/{pod['metadata']['name']}"
             for pod in pods
-            if requests_of(pod).get(GPU) and (pod.get("status") or {}).get("phase") == "Running"
+            if requests_of(pod).get(GPU) and (pod.get("status") or {}).get("phase") == "Running" and _has(pod, device)
         ]
 
     async def reset_gpu(self, device: str) -> Proof:
@@ -119,6 +121,12 @@ class HollowHost:
             if running and (spec.get("node") or {}).get("name") == self._machine.name:
                 return str(spec.get("key", ""))
         return ""
+
+
+def _has(pod: Obj, device: str) -> bool:
+    statuses = (pod.get("status") or {}).get("containerStatuses") or ()
+    shown = [r["resourceID"] for s in statuses for a in s.get("allocatedResourcesStatus") or () for r in a["resources"]]
+    return not shown or not device or device in shown
 
 
 class Disk:

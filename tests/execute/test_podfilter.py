@@ -192,3 +192,32 @@ def test_accelerators_are_counted_and_the_record_has_room_for_them() -> None:
     assert found["nvidia.com/gpu"] == "8"
     assert "cpu" not in found
     assert len(found) == 12
+
+
+def given(*devices: str, asked: str = "2") -> Pod:
+    """A pod with GPUs, as its kubelet reports them."""
+    resources = [{"resourceID": device, "health": "Healthy"} for device in devices]
+    raw = msgspec.to_builtins(pod(spec=gpus("nvidia.com/gpu", asked)))
+    entry = {"name": "nvidia.com/gpu", "resources": resources}
+    raw["status"]["containerStatuses"] = [{"name": "c", "allocatedResourcesStatus": [entry]}]
+    return msgspec.convert(raw, Pod)
+
+
+@pytest.mark.case("P072")
+@pytest.mark.parametrize(
+    ("the_pod", "sick", "fate"),
+    [
+        (given("GPU-1", "GPU-2"), {"GPU-2"}, Fate.GOES),
+        (given("GPU-1", "GPU-2"), {"GPU-3"}, Fate.LEFT),
+        (given("GPU-1", "GPU-2"), set(), Fate.GOES),
+        (given("GPU-1", asked="2"), {"GPU-3"}, Fate.GOES),
+        (given("0", "1"), {"GPU-3"}, Fate.GOES),
+        (given("GPU-3::2", asked="1"), {"GPU-3"}, Fate.GOES),
+        (pod(spec=gpus("nvidia.com/gpu")), {"GPU-3"}, Fate.GOES),
+    ],
+    ids=["has it", "has others", "nobody knows which is sick", "shows fewer than it asks for", "shows indexes",
+         "has a share of it", "shows nothing"],
+)  # fmt: skip
+def test_of_gpu_pods_those_that_surely_have_other_cards_stay(the_pod: Pod, sick: set[str], fate: Fate) -> None:
+    assert judge(the_pod, replace(drain(scope="GPUPods"), devices=frozenset(sick))).fate is fate
+    assert judge(the_pod, replace(drain(), devices=frozenset(sick))).fate is Fate.GOES
