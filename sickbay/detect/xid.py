@@ -72,7 +72,7 @@ def judge_xid(match: re.Match[str], booting: bool) -> Finding:
     row = tables.xids().get(code)
     if row is None:
         return _with(base, note="unknown code; isolate when NVML reports a recovery action")
-    if row.class_ == "app" and _NVLINK_FATAL.search(text):
+    if row.class_ == "app" and "nvlink" not in row.meaning.lower() and _NVLINK_FATAL.search(text):
         note = f"the text names NVLink, the code is {row.meaning}"
         return _with(base, verdict=ISOLATE_RESET, item="gpu.nvlink-error", note=note)
     return _with(base, verdict=row.verdict, note=row.advice)

@@ -44,6 +44,7 @@ ISSUE_CODES = [
     (95, "Uncontained: LTC TAG (0x2,0x0). RST: Yes, D-RST: No", "gpu.xid.95", "drain+reset-gpu"),
     (119, "Timeout after 6s of waiting for RPC response from GPU4 GSP!", "gpu.xid.119", "drain+reset-gpu"),
     (120, "GSP Error: Task 1 raised error code 0x5", "gpu.xid.120", "drain+reset-gpu"),
+    (137, "NVLink: privilege error on link 3", "gpu.xid.137", "restart-app"),
     (
         154,
         "GPU recovery action changed from 0x0 (None) to 0x1 (GPU Reset Required)",
