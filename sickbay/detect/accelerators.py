@@ -90,7 +90,7 @@ _AMD_RULES = (
         "mdgpu",
         says("amd.ring-timeout", RESTART_APP),
     ),
-    rule(rf"{_AMD}\[\w{{1,16}}\] page fault \(", "mdgpu", says("amd.page-fault", RESTART_APP)),
+    rule(rf"{_AMD}\[\w{{1,16}}\] (?:no-retry |retry )?page fault \(", "mdgpu", says("amd.page-fault", RESTART_APP)),
     rule(rf"{_AMD}Fatal error during GPU init", "mdgpu", says("amd.init-failed", ISOLATE_REBOOT, family="gpu")),
 )
 

@@ -123,6 +123,12 @@ _OTHER_RULES = (
         "]: segfault at",
         _segfault,
     ),
+    rule(
+        r"traps: .{1,64}?\[\d{1,10}\] (?:general protection(?: fault)?|trap [a-z ]{1,32}) ip:"
+        r".{0,120}?(?: in (?P<library>[^\s\[]{1,200})(?:\[[^\]]{0,60}\])?)?\Z",
+        "traps: ",
+        _segfault,
+    ),
 )
 
 RULES = _STALL_RULES + _OOPS_RULES + _OOM_RULES + _OTHER_RULES

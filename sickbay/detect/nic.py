@@ -61,7 +61,7 @@ _MLX5_RULES = (
     ),
     rule(
         rf"{_MLX5}.{{0,120}}(?:device's health compromised|Fatal error \d{{1,4}} detected|device is in error state"
-        r"|Driver is in error state|handling bad device)",
+        r"|Driver is in error state|handling bad device|health recovery (?:flow aborted|failed))",
         "mlx5_",
         says("nic.mlx5.health-lost", ISOLATE_REBOOT, family="nic"),
     ),

@@ -380,6 +380,12 @@ KERNEL = [
     ),
     ("nf_conntrack: nf_conntrack: table full, dropping packet", "kernel.conntrack-full", "observe", None),
     (
+        "traps: pt_main_thread[71] general protection fault ip:7f7c7ac69996 sp:7f7c12fd7c30 error:0 in libnccl.so.2.18.3[7f7c7ac+d3]",
+        "app.segfault.libnccl",
+        "restart-app",
+        None,
+    ),
+    (
         "python3[2536443]: segfault at 0 ip 00007f7c7ac69996 sp 00007f7c12fd7c30 error 4 in libnccl.so.2.18.3[7f7c7ac00000+d3d3000]",
         "app.segfault.libnccl",
         "restart-app",
@@ -635,6 +641,18 @@ VENDORS = [
         "amd.ring-timeout",
         "restart-app",
         None,
+    ),
+    (
+        "amdgpu 0000:03:00.0: amdgpu: [gfxhub0] no-retry page fault (src_id:0 ring:24 vmid:8 pasid:32770)",
+        "amd.page-fault",
+        "restart-app",
+        "0000:03:00.0",
+    ),
+    (
+        "mlx5_core 0000:9b:00.0: mlx5_health_try_recover:335:(pid 7): health recovery flow aborted, PCI reads still not working",
+        "nic.mlx5.health-lost",
+        "isolate+drain+reboot",
+        "0000:9b:00.0",
     ),
     (
         "amdgpu 0000:03:00.0: amdgpu: [gfxhub] page fault (src_id:0 ring:169 vmid:0 pasid:0)",
