@@ -55,7 +55,8 @@ class NodeStrategy(Strategy):
         spec, before = new.get("spec") or {}, (old or {}).get("spec") or {}
         taints = spec.get("taints")
         causes = [] if taints is before.get("taints") else check_taints(taints or [])
-        causes += _check_networks(spec.get("podCIDRs") or ()) if spec is not before else []
+        networks = spec.get("podCIDRs") or ()
+        causes += _check_networks(networks) if networks is not before.get("podCIDRs") else []
         causes += _check_capacity(new.get("status") or {}, (old or {}).get("status") or {})
         if before.get("providerID") and before["providerID"] != spec.get("providerID", ""):
             message = 'Forbidden: node updates may not change providerID except from "" to valid'

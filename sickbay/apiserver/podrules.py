@@ -6,6 +6,7 @@ Asked of pods that come over HTTP. Who puts pods into the store directly, as the
 from __future__ import annotations
 
 from collections.abc import Iterable
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from sickbay.api import quantity
@@ -137,14 +138,17 @@ def _check_amounts(amounts: Obj, field: str) -> Iterable[Cause]:
 
 def check_amount(name: str, amount: str | float, field: str) -> list[Cause]:
     """An amount of a resource: not negative, and whole where the resource is."""
-    problems = qualified_name_problems(name)
-    causes = [invalid_value(field, name, problem) for problem in problems]
+    causes = [invalid_value(field, name, problem) for problem in qualified_name_problems(name)]
+    return causes + [invalid_value(field, str(amount), problem) for problem in _amount_problems(name, amount)]
+
+
+@lru_cache(maxsize=4096)
+def _amount_problems(name: str, amount: str | float) -> tuple[str, ...]:
     value = quantity.parse(amount)
     if value < 0:
-        causes.append(invalid_value(field, str(amount), "must be greater than or equal to 0"))
-    elif is_extended(name) and value != value.to_integral_value():
-        causes.append(invalid_value(field, str(amount), "must be an integer"))
-    return causes
+        return ("must be greater than or equal to 0",)
+    whole = not is_extended(name) or value == value.to_integral_value()
+    return () if whole else ("must be an integer",)
 
 
 _OPERATORS = ("Equal", "Exists")

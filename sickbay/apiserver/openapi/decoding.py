@@ -155,8 +155,11 @@ def _struct(kind: Type, value: Any, old: Obj) -> Any:
             result = dict(value) if result is None else result
             del result[key]
             continue
-        if field.scalar is not None and type(item) is field.scalar.exact:
-            continue
+        scalar = field.scalar
+        if scalar is not None:
+            if type(item) is scalar.exact or scalar.fits(item):
+                continue
+            raise _Misfit(scalar.needs, item).below(key)
         try:
             kept = _value(field, item, old.get(key))
         except _Misfit as misfit:
@@ -170,6 +173,9 @@ def _struct(kind: Type, value: Any, old: Obj) -> Any:
 def _list(items: Type, value: Any, old: Any) -> Any:
     if not isinstance(value, list):
         raise _Misfit("a list", value)
+    scalar = items.scalar
+    if scalar is not None and all(type(item) is scalar.exact for item in value):
+        return value
     before = old if isinstance(old, list) else ()
     result: list[Any] | None = None
     for index, item in enumerate(value):

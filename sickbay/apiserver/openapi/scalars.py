@@ -44,8 +44,11 @@ _TIME = re.compile(r"\d{4}-\d\d-\d\d[Tt]\d\d:\d\d:\d\d([.,]\d+)?([Zz]|[+-]\d\d:\
 _MICRO = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d[.,]\d{6}(Z|[+-]\d\d:\d\d)")
 
 
-@lru_cache(maxsize=4096)
-def _is_moment(text: str) -> bool:
+@lru_cache(maxsize=16384)
+def _reads(shape: re.Pattern[str], text: str) -> bool:
+    """Whether a text has the shape, and the moment exists."""
+    if not shape.fullmatch(text):
+        return False
     try:
         datetime.fromisoformat(f"{text[:10]}T{text[11:19]}")
     except ValueError:
@@ -54,11 +57,11 @@ def _is_moment(text: str) -> bool:
 
 
 def _is_time(value: Any) -> bool:
-    return isinstance(value, str) and _TIME.fullmatch(value) is not None and _is_moment(value)
+    return isinstance(value, str) and _reads(_TIME, value)
 
 
 def _is_micro_time(value: Any) -> bool:
-    return isinstance(value, str) and _MICRO.fullmatch(value) is not None and _is_moment(value)
+    return isinstance(value, str) and _reads(_MICRO, value)
 
 
 @lru_cache(maxsize=4096)
