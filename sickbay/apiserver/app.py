@@ -74,13 +74,13 @@ class ApiServer:
         try:
             body = await _read_body(receive)
         except StatusError as error:
-            await _send(refusal(error), send)
+            await send_answer(refusal(error), send)
             return
         answer = self.answer(scope, body)
         if isinstance(answer, WatchStream):
             await self._stream(answer, receive, send)
         else:
-            await _send(answer, send)
+            await send_answer(answer, send)
 
     def answer(self, scope: MutableMapping[str, Any], body: bytes) -> Answer | WatchStream:
         """What one request gets, in one go. `scope` is ASGI's."""
@@ -232,7 +232,7 @@ def headers_of(answer: Answer) -> list[tuple[bytes, bytes]]:
     ]
 
 
-async def _send(answer: Answer, send: Send) -> None:
+async def send_answer(answer: Answer, send: Send) -> None:
     await send({"type": "http.response.start", "status": answer.status, "headers": headers_of(answer)})
     await send({"type": "http.response.body", "body": answer.body, "more_body": False})
 

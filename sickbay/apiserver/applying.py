@@ -41,6 +41,8 @@ def _configuration(body: bytes) -> Obj:
         config = yaml.safe_load(body)
     except (yaml.YAMLError, UnicodeDecodeError) as error:
         raise bad_request(f"error decoding YAML: {error}") from None
+    if config is None:
+        return {}
     if not isinstance(config, dict):
         raise bad_request("error decoding YAML: the configuration is no object")
     return config
@@ -49,8 +51,13 @@ def _configuration(body: bytes) -> Obj:
 def _check(view: Served, config: Obj, name: str) -> None:
     kind, version = config.get("kind", ""), config.get("apiVersion", "")
     if (kind, version) != (view.type.kind, view.api_version):
-        raise bad_request(f"invalid object type: {version or '/'}, Kind={kind}")
-    metadata = config.setdefault("metadata", {})
+        group = version if "/" in str(version) else f"/{version}"
+        raise bad_request(f"invalid object type: {group}, Kind={kind}")
+    given = config.get("metadata")
+    metadata = {} if given is None else given
+    if not isinstance(metadata, dict):
+        raise bad_request(f"{kind} cannot be applied: metadata: an object is needed, not {metadata!r}")
+    config["metadata"] = metadata
     if metadata.get("managedFields"):
         raise bad_request("metadata.managedFields must be nil")
     if metadata.setdefault("name", name) != name:

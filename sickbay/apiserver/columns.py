@@ -7,7 +7,7 @@ repair have the columns of kubernetes/pkg/printers/internalversion; all others s
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -105,12 +105,14 @@ AGE = Column(
     _age,
     description=_AGE_TEXT,
 )
+_CUSTOM_AGE = replace(AGE, type="date")
+"""What a definition without columns shows; built-in kinds call the same cell a text."""
 CREATED_AT = Column("Created At", "date", lambda obj, now: obj["metadata"].get("creationTimestamp"))
 
 
 def custom_columns(columns: Iterable[Obj]) -> list[Column]:
     listed = [_custom_column(column) for column in columns]
-    return [NAME, *(listed or [AGE])]
+    return [NAME, *(listed or [_CUSTOM_AGE])]
 
 
 def _custom_column(column: Obj) -> Column:

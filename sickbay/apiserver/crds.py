@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from sickbay.api import structural
+from sickbay.apiserver.crdrules import check_change, check_definition
 from sickbay.apiserver.errors import Cause, Obj
-from sickbay.apiserver.metadata import invalid_value, required
 from sickbay.apiserver.resources import ResourceType
 from sickbay.apiserver.strategy import SpecStatus, Strategy
 from sickbay.clock import rfc3339
@@ -22,6 +22,8 @@ CRDS = "customresourcedefinitions.apiextensions.k8s.io"
 
 
 class CrdStrategy(SpecStatus):
+    unconditional = False
+
     def prepare_create(self, obj: Obj, store: Store) -> None:
         now = rfc3339(store.clock.now())
         spec = default_spec(obj.get("spec") or {})
@@ -41,7 +43,9 @@ class CrdStrategy(SpecStatus):
         new["status"] = {**(old.get("status") or {}), "acceptedNames": new["spec"].get("names") or {}}
 
     def validate(self, new: Obj, old: Obj | None, subresource: str) -> list[Cause]:
-        return check_definition(new)
+        if old is not None and new.get("spec") is old.get("spec"):
+            return []
+        return check_definition(new) + (check_change(new, old) if old is not None else [])
 
 
 def _condition(kind: str, reason: str, message: str, now: str) -> Obj:
@@ -57,37 +61,6 @@ def default_spec(spec: Obj) -> Obj:
     spec["names"] = names
     spec.setdefault("conversion", {"strategy": "None"})
     return spec
-
-
-def check_definition(definition: Obj) -> list[Cause]:
-    """What must hold before the resource can be served at all."""
-    spec, name = definition.get("spec") or {}, definition["metadata"]["name"]
-    names, versions = spec.get("names") or {}, spec.get("versions") or []
-    causes = [
-        required(f"spec.{field}")
-        for field, value in (
-            ("group", spec.get("group")),
-            ("names.plural", names.get("plural")),
-            ("names.kind", names.get("kind")),
-        )
-        if not value
-    ]
-    if spec.get("scope") not in ("Cluster", "Namespaced"):
-        message = f'Unsupported value: "{spec.get("scope", "")}": supported values: "Cluster", "Namespaced"'
-        causes.append(Cause("FieldValueNotSupported", message, "spec.scope"))
-    expected = f"{names.get('plural')}.{spec.get('group')}"
-    if not causes and name != expected:
-        causes.append(invalid_value("metadata.name", name, 'must be spec.names.plural+"."+spec.group'))
-    if sum(version.get("storage") is True for version in versions) != 1:
-        causes.append(
-            invalid_value("spec.versions", versions, "must have exactly one version marked as storage version")
-        )
-    causes += [
-        required(f"spec.versions[{index}].schema.openAPIV3Schema", "schemas are required")
-        for index, version in enumerate(versions)
-        if not (version.get("schema") or {}).get("openAPIV3Schema")
-    ]
-    return causes
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,15 @@ from collections.abc import Callable
 from typing import Any
 
 from sickbay.apiserver import jsonpatch, mergepatch, strategic
-from sickbay.apiserver.errors import Obj, StatusError, bad_request, internal, unprocessable, unsupported_media_type
+from sickbay.apiserver.errors import (
+    Obj,
+    StatusError,
+    Undecodable,
+    bad_request,
+    internal,
+    unprocessable,
+    unsupported_media_type,
+)
 from sickbay.apiserver.openapi.mergekeys import shape_of
 from sickbay.apiserver.resources import ResourceType
 
@@ -27,6 +35,8 @@ def patcher(kind: ResourceType, body: Any, patch_type: str) -> Callable[[Obj], O
             raise StatusError(413, "RequestEntityTooLarge", f"Request entity too large: {error}") from None
         except jsonpatch.PatchMalformed as error:
             raise bad_request(f"error decoding patch: {error}") from None
+        except strategic.PatchMisfit as error:
+            raise Undecodable(str(error)) from None
         except strategic.PatchMalformed as error:
             raise internal(str(error)) from None
 

@@ -9,15 +9,19 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import socket
-from collections.abc import Iterator
+from collections.abc import Iterator, MutableMapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
+import structlog
 import uvicorn
 
-from sickbay.apiserver.app import ApiServer
+from sickbay.apiserver.app import ApiServer, Receive, Send, refusal, send_answer
+from sickbay.apiserver.errors import StatusError
 from sickbay.apiserver.housekeeping import Housekeeper
 
+_log = structlog.get_logger(__name__)
 STOP_SECONDS = 2
 """Time for answers under way when the server is told to stop; then their connections are cut."""
 
@@ -32,6 +36,32 @@ class Certificate:
 
     certificate: Path
     key: Path
+
+
+_MISTAKE = StatusError(500, "InternalError", "Internal error occurred: a mistake of the server's; its log says which")
+
+
+class Shield:
+    """The app as it is served to others: a mistake of ours is one failed request, told in the log."""
+
+    def __init__(self, app: ApiServer) -> None:
+        self._app = app
+
+    async def __call__(self, scope: MutableMapping[str, Any], receive: Receive, send: Send) -> None:
+        begun = False
+
+        async def watched(message: MutableMapping[str, Any]) -> None:
+            nonlocal begun
+            begun = True
+            await send(message)
+
+        try:
+            await self._app(scope, receive, watched)
+        except Exception:
+            _log.exception("a request failed by a mistake of the server's", path=scope.get("path", ""))
+            if begun:
+                raise
+            await send_answer(refusal(_MISTAKE), send)
 
 
 class _Server(uvicorn.Server):
@@ -96,7 +126,7 @@ async def serve(
     """
     listener = _listen(host, port)
     config = uvicorn.Config(
-        app,
+        Shield(app),
         log_level="warning",
         access_log=False,
         lifespan="off",

@@ -24,6 +24,10 @@ class PatchMalformed(Exception):
     """The patch contradicts itself or lacks a merge key."""
 
 
+class PatchMisfit(PatchMalformed):
+    """The patch has another value where the kind has an object."""
+
+
 def apply(shape: Shape, original: Obj, patch: Obj) -> Obj:
     """The patched object. Raises PatchMalformed."""
     return _merge_object(original, patch, shape)
@@ -39,22 +43,39 @@ def _merge_object(original: Obj, patch: Obj, shape: Shape) -> Obj:
         raise PatchMalformed(f"Unknown patch type: {directive}")
     result = dict(original)
     if _RETAIN in patch:
-        retained = patch[_RETAIN]
+        retained = _directive_list(patch, _RETAIN)
         result = {key: value for key, value in result.items() if key in retained}
     for key, value in patch.items():
         if key in (_PATCH, _RETAIN):
             continue
         if key.startswith(_DELETE_PRIMITIVE):
             field = key.removeprefix(_DELETE_PRIMITIVE)
-            result[field] = [item for item in result.get(field) or [] if item not in value]
+            gone = _directive_list(patch, key)
+            result[field] = [item for item in result.get(field) or [] if item not in gone]
             continue
         if key.startswith(_ORDER):
             field = key.removeprefix(_ORDER)
+            _check_order(_directive_list(patch, key), shape.child(field))
             if field not in patch and isinstance(result.get(field), list):
                 result[field] = _ordered(result[field], value, result[field], shape.child(field))
             continue
         _merge_field(result, original, key, value, shape.child(key), patch.get(_ORDER + key))
     return result
+
+
+def _directive_list(patch: Obj, directive: str) -> list[Any]:
+    value = patch[directive]
+    if not isinstance(value, list):
+        raise PatchMisfit(f"{directive} is a list, not {value!r}")
+    return value
+
+
+def _check_order(order: list[Any], shape: Shape) -> None:
+    """An order names items as the list does: by merge key, or by themselves."""
+    for item in order:
+        named = item.get(shape.key) if shape.key and isinstance(item, dict) else item
+        if isinstance(named, dict | list) or isinstance(item, dict) != bool(shape.key):
+            raise PatchMisfit(f"{item!r} is no item of the list that is put in order")
 
 
 def _merge_field(result: Obj, original: Obj, key: str, value: Any, shape: Shape, order: list[Any] | None) -> None:
@@ -85,6 +106,8 @@ def _clean(value: Any) -> Any:
 
 def _merge_list(original: list[Any], patch: list[Any], shape: Shape, order: list[Any] | None) -> list[Any]:
     if shape.primitive:
+        if any(isinstance(item, dict | list) for item in patch):
+            raise PatchMisfit("cannot merge objects into a list of texts")
         merged = [*original, *(item for item in dict.fromkeys(patch) if item not in original)]
         return _ordered(merged, order if order is not None else patch, original, shape)
     replaces = any(isinstance(item, dict) and item.get(_PATCH) == "replace" for item in patch)
@@ -93,7 +116,7 @@ def _merge_list(original: list[Any], patch: list[Any], shape: Shape, order: list
     merged = list(original)
     for item in patch:
         if not isinstance(item, dict):
-            raise PatchMalformed(f"cannot merge {item!r} into a list of objects")
+            raise PatchMisfit(f"cannot merge {item!r} into a list of objects")
         _merge_item(merged, item, shape)
     kept = [item for item in patch if item.get(_PATCH) != "delete"]
     return _ordered(merged, order if order is not None else kept, original, shape)
@@ -103,6 +126,8 @@ def _merge_item(merged: list[Any], item: Obj, shape: Shape) -> None:
     if shape.key not in item:
         raise PatchMalformed(f"map: {item} does not contain declared merge key: {shape.key}")
     wanted = item[shape.key]
+    if isinstance(wanted, dict | list):
+        raise PatchMisfit(f"the merge key {shape.key} is no {wanted!r}")
     position = next((index for index, other in enumerate(merged) if other.get(shape.key) == wanted), -1)
     if item.get(_PATCH) == "delete":
         merged[:] = [other for other in merged if other.get(shape.key) != item[shape.key]]

@@ -123,3 +123,31 @@ async def test_a_server_that_is_served_keeps_house(running: RunningServer, store
             if (await client.get("/api/v1/namespaces/default/configmaps/mine")).status_code == 404:
                 return
     raise AssertionError("what it owned is still there")
+
+
+async def test_a_mistake_of_the_servers_is_one_failed_request(running: RunningServer, store: Store) -> None:
+    def slip(write: object) -> None:
+        raise ZeroDivisionError
+
+    store.before_write(slip)
+    async with client_of(running) as client:
+        answer = await client.post(NODES, json={"metadata": {"name": "n"}})
+        assert (answer.status_code, answer.json()["reason"]) == (500, "InternalError")
+        assert (await client.get(NODES)).status_code == 200
+
+
+@pytest.mark.parametrize(
+    ("body", "code"),
+    [
+        pytest.param(b"[" * 100_000, 400, id="nested deeply"),
+        pytest.param(b'{"metadata":' * 50_000 + b"1" + b"}" * 50_000, 400, id="nested objects"),
+        pytest.param(b"x" * (3 * 1024 * 1024 + 1), 413, id="too large"),
+        pytest.param(b"\x00\x00", 400, id="null bytes"),
+        pytest.param(b"\xff\xfe{", 400, id="no UTF-8"),
+    ],
+)
+async def test_a_body_that_is_meant_to_harm_is_refused(running: RunningServer, body: bytes, code: int) -> None:
+    headers = {"content-type": "application/json"}
+    async with client_of(running) as client:
+        assert (await client.post(NODES, content=body, headers=headers)).status_code == code
+        assert (await client.get(NODES)).status_code == 200

@@ -431,3 +431,89 @@ async def test_a_definition_says_where_the_replicas_are(server: Server, own_thin
     refused = await server.patch("merge", f"{path}/scale", {"spec": {"replicas": 3}})
     assert {cause[2] for cause in refused.causes} == {"Invalid value: size is immutable"}
     assert (await server.get(path)).body["spec"]["size"] == 2
+
+
+CRDS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
+
+
+def definition(group: str, schema: Any, version: dict[str, Any] | None = None, **spec: Any) -> dict[str, Any]:
+    """A definition of things with one property, `a`, of this schema."""
+    whole = {"type": "object", "properties": {"a": schema}}
+    served = {"name": "v1", "served": True, "storage": True, "schema": {"openAPIV3Schema": whole}} | (version or {})
+    names = {"plural": "things", "kind": "Thing"}
+    base = {"group": group, "scope": "Cluster", "names": names, "versions": [served]}
+    return {"metadata": {"name": f"things.{group}"}, "spec": base | spec}
+
+
+def columns(**column: str) -> dict[str, Any]:
+    return {"additionalPrinterColumns": [{"name": "A"} | column]}
+
+
+PART = "spec.validation.openAPIV3Schema.properties[a]"
+WORDS = {"type": "string"}
+
+
+@pytest.mark.parametrize(
+    ("schema", "field"),
+    [
+        ({}, f"{PART}.type"),
+        ({"type": "text"}, f"{PART}.type"),
+        ({"type": "array"}, f"{PART}.items"),
+        ({"type": "array", "items": [WORDS]}, f"{PART}.items"),
+        ({"type": "array", "items": WORDS, "uniqueItems": True}, f"{PART}.uniqueItems"),
+        ({"type": "array", "items": WORDS, "x-kubernetes-list-type": "bag"}, f"{PART}.x-kubernetes-list-type"),
+        ({"type": "string", "pattern": "("}, f"{PART}.pattern"),
+        ({"type": "string", "default": 5}, f"{PART}.default"),
+        ({"type": "string", "x-kubernetes-validations": [{"rule": "("}]}, f"{PART}.x-kubernetes-validations[0].rule"),
+        ({"type": "object", "properties": {"b": WORDS}, "additionalProperties": WORDS}, f"{PART}.additionalProperties"),
+        ({"$ref": "#/definitions/b", "type": "string"}, f"{PART}.$ref"),
+    ],
+)
+async def test_a_definition_by_which_nothing_can_be_judged_is_refused(server: Server, schema: Any, field: str) -> None:
+    answer = await server.post(CRDS, definition(f"{server.unique('g')}.io", schema))
+    assert (answer.code, field in {cause[1] for cause in answer.causes}) == (422, True), answer.body
+
+
+@pytest.mark.parametrize(
+    ("version", "spec", "field"),
+    [
+        (
+            {"additionalPrinterColumns": [{"name": "A", "type": "text", "jsonPath": ".a"}]},
+            {},
+            "spec.additionalPrinterColumns[0].type",
+        ),
+        (
+            {"additionalPrinterColumns": [{"name": "A", "type": "string"}]},
+            {},
+            "spec.additionalPrinterColumns[0].JSONPath",
+        ),
+        ({"subresources": {"scale": {}}}, {}, "spec.subresources.scale.specReplicasPath"),
+        ({"name": "V_1"}, {}, "spec.versions[0].name"),
+        ({}, {"preserveUnknownFields": True}, "spec.preserveUnknownFields"),
+        ({}, {"scope": "Everywhere"}, "spec.scope"),
+    ],
+)
+async def test_a_definition_with_parts_that_make_no_sense_is_refused(
+    server: Server, version: Any, spec: Any, field: str
+) -> None:
+    answer = await server.post(CRDS, definition(f"{server.unique('g')}.io", WORDS, version, **spec))
+    assert (answer.code, field in {cause[1] for cause in answer.causes}) == (422, True), answer.body
+
+
+@pytest.mark.parametrize(
+    ("change", "field"),
+    [({"scope": "Namespaced"}, "spec.scope"), ({"names": {"kind": "Other"}}, "spec.names.kind")],
+)
+async def test_a_definition_keeps_what_its_objects_are_stored_under(server: Server, change: Any, field: str) -> None:
+    made = await server.made(CRDS, definition(f"{server.unique('g')}.io", WORDS))
+    path = f"{CRDS}/{made['metadata']['name']}"
+    for _ in range(100):
+        found = (await server.get(path)).body
+        if any(c["type"] == "Established" and c["status"] == "True" for c in found["status"].get("conditions") or ()):
+            break
+        await asyncio.sleep(0.05)  # noqa: TID251 - the real server establishes it in the background
+    answer = await server.patch("merge", path, {"spec": change})
+    assert (answer.code, {cause[1] for cause in answer.causes}) == (422, {field})
+    unversioned = {"metadata": {"name": found["metadata"]["name"]}, "spec": found["spec"]}
+    assert (await server.put(path, unversioned)).code == 422
+    await server.delete(path)

@@ -157,7 +157,7 @@ def _struct(kind: Type, value: Any, old: Obj) -> Any:
             continue
         scalar = field.scalar
         if scalar is not None:
-            if type(item) is scalar.exact or scalar.fits(item):
+            if type(item) is scalar.exact or item is old.get(key) or scalar.fits(item):
                 continue
             raise _Misfit(scalar.needs, item).below(key)
         try:
@@ -174,7 +174,7 @@ def _list(items: Type, value: Any, old: Any) -> Any:
     if not isinstance(value, list):
         raise _Misfit("a list", value)
     scalar = items.scalar
-    if scalar is not None and all(type(item) is scalar.exact for item in value):
+    if value is old or (scalar is not None and all(type(item) is scalar.exact for item in value)):
         return value
     before = old if isinstance(old, list) else ()
     result: list[Any] | None = None
@@ -205,8 +205,13 @@ def _map(values: Type, value: Any, old: Any) -> Any:
     for key, item in value.items():
         if values.scalar is not None and type(item) is values.scalar.exact:
             continue
+        kept = _zero(values) if item is None else item
+        if kept is None:
+            result = dict(value) if result is None else result
+            del result[key]
+            continue
         try:
-            kept = _value(values, _zero(values) if item is None else item, before.get(key))
+            kept = _value(values, kept, before.get(key))
         except _Misfit as misfit:
             raise misfit.below(key) from None
         if kept is not item:
