@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import yaml
-
 from sickbay.api.structural import unknown_fields
 from sickbay.apiserver.calls import Answer, ResourceCall
 from sickbay.apiserver.errors import Cause, Obj, StatusError, bad_request, internal, invalid
@@ -11,6 +9,7 @@ from sickbay.apiserver.openapi.decoding import unknown_paths
 from sickbay.apiserver.reading import object_json
 from sickbay.apiserver.resources import Served
 from sickbay.apiserver.store import Store
+from sickbay.apiserver.texts import read_yaml
 
 
 def apply(store: Store, request: ResourceCall) -> Answer:
@@ -38,8 +37,8 @@ def apply(store: Store, request: ResourceCall) -> Answer:
 
 def _configuration(body: bytes) -> Obj:
     try:
-        config = yaml.safe_load(body)
-    except (yaml.YAMLError, UnicodeDecodeError) as error:
+        config = read_yaml(body)
+    except ValueError as error:
         raise bad_request(f"error decoding YAML: {error}") from None
     if config is None:
         return {}

@@ -6,12 +6,12 @@ from collections.abc import Mapping
 from typing import Any
 
 import msgspec
-import yaml
 
 from sickbay.apiserver import protobuf
 from sickbay.apiserver.errors import Obj, bad_request, unsupported_media_type
 from sickbay.apiserver.requests import Query, Target
 from sickbay.apiserver.resources import Served
+from sickbay.apiserver.texts import read_json, read_yaml
 from sickbay.apiserver.writes import Caller
 
 JSON_TYPE = "application/json"
@@ -88,14 +88,14 @@ def decode_body(call: Call) -> Obj:
 def decode(body: bytes, *, yaml_allowed: bool = False) -> Any:
     """Raises StatusError(400) with the place of the mistake."""
     try:
-        return yaml.safe_load(body) if yaml_allowed else msgspec.json.decode(body)
-    except (msgspec.DecodeError, yaml.YAMLError, UnicodeDecodeError, RecursionError) as error:
+        return read_yaml(body) if yaml_allowed else read_json(body)
+    except ValueError as error:
         raise bad_request(f"the request body cannot be read: {error}") from None
 
 
 def decode_patch(call: Call) -> Any:
     """Raises StatusError(400)."""
     try:
-        return msgspec.json.decode(call.body)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        return read_json(call.body)
+    except ValueError as error:
         raise bad_request(f"error decoding patch: {error}") from None

@@ -8,6 +8,12 @@ from __future__ import annotations
 
 from typing import Any
 
+import msgspec
+
+from sickbay.apiserver.texts import MAX_DEPTH, check_depth
+
+MAX_COPIED = 3 * 1024 * 1024
+"""Bytes that the copies of one patch may come to (kube-apiserver's limit on a body, which holds for this too)."""
 MAX_OPERATIONS = 10000
 """kube-apiserver's limit on the operations of one patch."""
 
@@ -32,15 +38,20 @@ def apply(document: Any, operations: Any) -> Any:
         raise PatchMalformed("a JSON patch is a list of operations")
     if len(operations) > MAX_OPERATIONS:
         raise PatchTooLong(f"The allowed maximum operations in a JSON patch is {MAX_OPERATIONS}, got {len(operations)}")
+    copied = 0
     for operation in operations:
-        document = _apply_one(document, operation)
+        document, size = _apply_one(document, operation)
+        copied += size
+        if copied > MAX_COPIED:
+            raise PatchFailed(f"copies of more than {MAX_COPIED} bytes")
     return document
 
 
 _TEXTS = ("op", "path", "from")
 
 
-def _apply_one(document: Any, operation: Any) -> Any:
+def _apply_one(document: Any, operation: Any) -> tuple[Any, int]:
+    """The document after one operation, and how many bytes of it were copied."""
     if not isinstance(operation, dict) or not all(isinstance(operation.get(key, ""), str) for key in _TEXTS):
         raise PatchMalformed("each operation of a JSON patch is an object; its op, path and from are texts")
     if "path" not in operation:
@@ -48,21 +59,32 @@ def _apply_one(document: Any, operation: Any) -> Any:
     path = _parse(operation["path"])
     match operation.get("op"):
         case "test":
-            return _test(document, path, operation)
+            return _test(document, path, operation), 0
         case "remove":
-            return _remove(document, path, operation["path"])
+            return _remove(document, path, operation["path"]), 0
         case "add":
-            return _add(document, path, _value(operation), operation["path"], "add")
+            return _add(document, path, _placed(_value(operation), path), operation["path"], "add"), 0
         case "replace":
-            return _replace(document, path, _value(operation), operation["path"])
+            return _replace(document, path, _placed(_value(operation), path), operation["path"]), 0
         case "move" | "copy" as op:
             source = _parse(operation.get("from") or "")
             value = _get(document, source, op, operation.get("from") or "")
             if op == "move":
                 document = _remove(document, source, operation.get("from") or "")
-            return _add(document, path, value, operation["path"], op)
+            size = len(msgspec.json.encode(value)) if op == "copy" else 0
+            return _add(document, path, _placed(value, path), operation["path"], op), size
         case other:
             raise PatchFailed(f"Unexpected kind: {other}")
+
+
+def _placed(value: Any, path: Path) -> Any:
+    """A value that may stand at a path: operations one after the other could nest without end."""
+    if isinstance(value, dict | list) or len(path) > MAX_DEPTH:
+        try:
+            check_depth(value, len(path))
+        except ValueError as error:
+            raise PatchFailed(str(error)) from None
+    return value
 
 
 def _value(operation: dict[str, Any]) -> Any:
