@@ -153,11 +153,15 @@ class Work:
         return found is not None and found.state in states
 
     def report(self) -> Report | None:
-        """What execute says about the current step, attempt and plan; None for anything older."""
+        """What execute says about the current step, attempt and plan; None for anything older.
+
+        An attempt of Repair is the same one under every generation of the plan (its key is used once).
+        """
         report = self.state(self.current.step).report
         if not report.state or report.attempt != self.current.attempt:
             return None
-        return report if report.plan_generation == self.plan.generation else None
+        same_plan = self.current.step == Step.REPAIR or report.plan_generation == self.plan.generation
+        return report if same_plan else None
 
     def moment(self, text: str | None) -> datetime:
         """A time of the record; `now` where it is missing."""
@@ -210,7 +214,7 @@ class Work:
         step.attempts.append(
             Attempt(
                 n=current.attempt,
-                plan_generation=self.plan.generation,
+                plan_generation=report.plan_generation if report is not None else self.plan.generation,
                 action=current.action,
                 started=step.started,
                 ended=rfc3339(self.now),

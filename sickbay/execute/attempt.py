@@ -5,7 +5,7 @@ from __future__ import annotations
 from sickbay.api.actions import domain_wide
 from sickbay.api.node_repair import NodeRepair
 from sickbay.api.objectnames import act_key
-from sickbay.api.words import ReportState
+from sickbay.api.words import ReportState, Step
 
 FINAL = (ReportState.DONE, ReportState.FAILED, ReportState.UNKNOWN)
 
@@ -17,13 +17,15 @@ def key_of(repair: NodeRepair, step: str, attempt: int, action: str) -> str:
 
 
 def is_current(repair: NodeRepair) -> bool:
-    """True when the current attempt is claimed. A report without a state only says why it is not."""
-    report, current = repair.status.step(repair.status.current.step).report, repair.status.current
-    return (
-        report.state != ""
-        and report.attempt == current.attempt
-        and report.plan_generation == repair.spec.plan.generation
-    )
+    """True when the current attempt is claimed. A report without a state only says why it is not.
+
+    An attempt of Repair is the same one under every generation of the plan: its key is used once. Decide writes a new
+    plan before it writes what follows from it, and may die in between.
+    """
+    current = repair.status.current
+    report = repair.status.step(current.step).report
+    same_plan = current.step == Step.REPAIR or report.plan_generation == repair.spec.plan.generation
+    return report.state != "" and report.attempt == current.attempt and same_plan
 
 
 def is_final(repair: NodeRepair) -> bool:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from copy import deepcopy
+
 import pytest
 
 from sickbay.api import names
@@ -188,6 +190,18 @@ def test_a_failed_rung_is_followed_by_the_next_one_under_a_new_attempt():
     story.run("Repair", "Validate", "Unquarantine").ended("Succeeded", "Repaired")
     states = [(a.action, a.state) for a in story.repair.status.step("Repair").attempts]
     assert states == [("RebootNode", "Failed"), ("PowerCycle", "Done")]
+
+
+def test_an_act_that_was_done_counts_under_a_plan_that_came_in_before_its_end_was_written():
+    story = Story("test.reboot").run("Quarantine", "Drain")
+    before = deepcopy(story.repair.status)
+    story.run("Repair")
+    before.steps["Repair"].report = story.repair.status.steps["Repair"].report
+    story.repair.status, story.repair.spec.plan.generation = before, 2  # the rest of the write was lost
+    story.look()
+    story.at("Validate", "Running")
+    assert story.acts() == ["RebootNode"]
+    assert [a.plan_generation for a in story.repair.status.step("Repair").attempts] == [1]
 
 
 @pytest.mark.case("N08")

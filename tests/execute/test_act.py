@@ -8,7 +8,7 @@ import pytest
 
 from sickbay.kube.leadership import NotLeading
 from sickbay.providers.base import ActState, Ambiguous, Observation, Permanent, Transient
-from tests.execute.kit import Bench, Driven
+from tests.execute.kit import REPAIRS, Bench, Driven
 
 UNKNOWN = Observation(ActState.UNKNOWN, "no idea")
 ABSENT = Observation(ActState.ABSENT, "no such key")
@@ -164,6 +164,24 @@ async def test_a_lost_answer_of_a_back_end_without_keys_is_never_repeated(seen: 
     report = await bench.shift().to_end()
     assert report["state"] == "Unknown"
     assert len(bench.backend.acts) == 1
+
+
+@pytest.mark.parametrize("ended", [True, False])
+async def test_a_new_plan_without_what_follows_from_it_repeats_no_act(ended: bool) -> None:
+    """Decide writes the plan first, and may die before it writes that another attempt is due."""
+    bench = Bench()
+    bench.backend.keeps_keys = False
+    bench.open()
+    shift = await started(bench)
+    if ended:
+        bench.boots("boot-2")
+        await shift.look()
+    bench.merge({"spec": {"plan": {"generation": 2}}}, REPAIRS, "r1")
+    for each in (shift, bench.shift(term=2)):
+        for _ in range(3):
+            await bench.clock.sleep(await each.look() or 10)
+    assert bench.backend.sent == [bench.key]
+    assert bench.report["state"] == ("Done" if ended else "InProgress")
 
 
 async def test_a_back_end_without_keys_that_accepted_and_did_nothing_has_failed_not_vanished() -> None:

@@ -88,10 +88,12 @@ async def test_a_claim_lost_to_another_does_not_become_ours_when_we_take_it_over
 
 @pytest.mark.parametrize("field", ["attempt", "generation"])
 async def test_a_report_on_something_earlier_is_no_claim(field: str) -> None:
-    bench, first, _ = bench_with_two()
+    bench = Bench()
+    bench.open("Drain")
+    first = claims(bench.shift(), 1)
     await first.claim(bench.repair(), {"bootBefore": "old"})
     if field == "attempt":
-        bench.ask("Repair", attempt=2, action="PowerCycle")
+        bench.ask("Drain", attempt=2)
     else:
         bench.merge({"spec": {"plan": {"generation": 2}}}, "noderepairs.sickbay.dev", "r1")
     claimed = await first.claim(bench.repair(), {"bootBefore": "new"})
