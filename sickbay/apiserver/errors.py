@@ -87,8 +87,9 @@ def no_such_path() -> StatusError:
     return StatusError(404, "NotFound", "the server could not find the requested resource", details={})
 
 
-def already_exists(resource: str, name: str) -> StatusError:
-    message = f'{resource} "{name}" already exists'
+def already_exists(resource: str, name: str, *, ends: bool = False) -> StatusError:
+    """`ends`: the one that is there is on its way out."""
+    message = f'{"object is being deleted: " if ends else ""}{resource} "{name}" already exists'
     return StatusError(409, "AlreadyExists", message, details=_details(resource, name))
 
 

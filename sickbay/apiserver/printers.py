@@ -65,6 +65,12 @@ def _info(name: str, field: str) -> Column:
     )
 
 
+def _kernel(node: Obj, now: datetime) -> str:
+    version = at(node, "status", "nodeInfo", "kernelVersion", default="") or UNKNOWN
+    architecture = at(node, "status", "nodeInfo", "architecture", default="")
+    return f"{version} ({architecture})" if architecture else str(version)
+
+
 _NODE = [
     NAME,
     Column("Status", "string", node_status),
@@ -74,7 +80,7 @@ _NODE = [
     Column("Internal-IP", "string", _address("InternalIP"), priority=1),
     Column("External-IP", "string", _address("ExternalIP"), priority=1),
     _info("OS-Image", "osImage"),
-    _info("Kernel-Version", "kernelVersion"),
+    Column("Kernel-Version", "string", _kernel, priority=1),
     _info("Container-Runtime", "containerRuntimeVersion"),
 ]
 

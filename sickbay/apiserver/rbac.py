@@ -44,6 +44,10 @@ _BASIC: tuple[tuple[str, Obj], ...] = (
             "verbs": ["get"],
         },
     ),
+    (
+        "system:public-info-viewer",
+        {"nonResourceURLs": ["/healthz", "/livez", "/readyz", "/version", "/version/"], "verbs": ["get"]},
+    ),
 )
 """What everybody who is known may do: roles that kube-apiserver makes, and that are not kept as objects here."""
 

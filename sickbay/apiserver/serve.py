@@ -130,6 +130,7 @@ async def serve(
         log_level="warning",
         access_log=False,
         lifespan="off",
+        ws="none",
         timeout_graceful_shutdown=STOP_SECONDS,
         ssl_certfile=certificate.certificate if certificate else None,
         ssl_keyfile=certificate.key if certificate else None,

@@ -192,8 +192,9 @@ class Store:
         self.announce(write)
         new = versions.created(self, kind, copied(obj), namespace, view)
         name, space = new["metadata"]["name"], new["metadata"].get("namespace", "")
-        if kind.object_key(space, name) in self.table(resource).entries:
-            raise already_exists(resource, name)
+        there = self.table(resource).entries.get(kind.object_key(space, name))
+        if there is not None:
+            raise already_exists(resource, name, ends="deletionTimestamp" in there.obj["metadata"])
         if dry_run:
             return new
         stored = self.put(kind, new)
@@ -269,7 +270,9 @@ class Store:
         if given and (old is None or given != old["metadata"]["resourceVersion"]):
             raise conflict(resource, name)
         applier = self._owner(kind, caller, APPLY, subresource)
-        applied = apply(typed(kind), old, kind.strategy.appliable(copied(config), subresource), applier, force=force)
+        wanted = kind.strategy.appliable(copied(config), subresource)
+        by_kubectl = caller.user_agent.startswith("kubectl/")
+        applied = apply(typed(kind), old, wanted, applier, force=force, by_kubectl=by_kubectl)
         managed = as_objects(applied.entries)
         if old is not None:
             return self._finish(

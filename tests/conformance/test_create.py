@@ -30,6 +30,14 @@ async def test_a_second_object_of_the_name_is_refused(server: Server) -> None:
     assert answer.body["details"] == {"name": name, "kind": "nodes"}
 
 
+async def test_a_second_object_is_told_that_the_first_is_on_its_way_out(server: Server) -> None:
+    path = f"/api/v1/namespaces/{await server.namespace()}/configmaps"
+    await server.made(path, {"metadata": {"name": "x", "finalizers": ["a/b"]}})
+    await server.delete(f"{path}/x")
+    answer = await server.post(path, {"metadata": {"name": "x"}})
+    assert (answer.code, answer.message) == (409, 'object is being deleted: configmaps "x" already exists')
+
+
 async def test_generate_name_adds_five_letters(server: Server) -> None:
     namespace = await server.namespace()
     path = f"/api/v1/namespaces/{namespace}/configmaps"

@@ -32,6 +32,8 @@ APPLY, UPDATE = "Apply", "Update"
 BEFORE_FIRST_APPLY = "before-first-apply"
 """Owner of what an object held before anybody applied to it (apimachinery/pkg/util/managedfields)."""
 
+CLIENT_SIDE, LAST_APPLIED = "kubectl-client-side-apply", "kubectl.kubernetes.io/last-applied-configuration"
+
 _IDENTITY = (
     *("name", "namespace", "uid", "resourceVersion", "generation", "creationTimestamp", "generateName"),
     *("deletionTimestamp", "deletionGracePeriodSeconds", "managedFields", "selfLink"),
@@ -106,16 +108,19 @@ class Applied:
     entries: list[Owner]
 
 
-def apply(place: Typed, live: Obj | None, config: Obj, applier: Owner, *, force: bool) -> Applied:
+def apply(
+    place: Typed, live: Obj | None, config: Obj, applier: Owner, *, force: bool, by_kubectl: bool = False
+) -> Applied:
     """The object after an apply, and its owners. `applier` comes without fields.
 
-    Raises StatusError(409) naming each conflict.
+    `by_kubectl`: what kubectl applied in its old way, on the client's side, is the applier's already; kubectl moves it
+    over before it applies. Raises StatusError(409) naming each conflict.
     """
     wanted = owned_part(config)
     mine = replace(applier, fields=fields_of(place, wanted))
     if live is None:
         return Applied(config, [mine])
-    entries = entries_of(live) or _first_owner(place, live, applier)
+    entries = entries_of(live) or _first_owner(place, live, applier, by_kubectl)
     others = [entry for entry in entries if not entry.same_owner(applier)]
     if conflicts := list(_conflicts(place, live, wanted, mine, others)):
         if not force:
@@ -133,9 +138,13 @@ def apply(place: Typed, live: Obj | None, config: Obj, applier: Owner, *, force:
     return Applied(result, [*others, mine])
 
 
-def _first_owner(place: Typed, live: Obj, applier: Owner) -> list[Owner]:
+def _first_owner(place: Typed, live: Obj, applier: Owner, by_kubectl: bool) -> list[Owner]:
     fields = fields_of(place, owned_part(live))
-    return [replace(applier, manager=BEFORE_FIRST_APPLY, operation=UPDATE, subresource="", fields=fields)]
+    old_way = LAST_APPLIED in (live["metadata"].get("annotations") or {})
+    if old_way and by_kubectl:
+        return [replace(applier, fields=fields)]
+    manager = CLIENT_SIDE if old_way else BEFORE_FIRST_APPLY
+    return [replace(applier, manager=manager, operation=UPDATE, subresource="", fields=fields)]
 
 
 Conflict = tuple[Owner, tuple[str, ...]]
