@@ -124,10 +124,9 @@ _OTHER_RULES = (
         _segfault,
     ),
     rule(
-        r"traps: .{1,64}?\[\d{1,10}\] (?:general protection(?: fault)?|trap [a-z ]{1,32}) ip:"
-        r".{0,120}?(?: in (?P<library>[^\s\[]{1,200})(?:\[[^\]]{0,60}\])?)?\Z",
+        r"traps: .{1,64}?\[\d{1,10}\] (?:general protection(?: fault)?|trap [a-z ]{1,32}) ip:.{0,120}? in libnccl",
         "traps: ",
-        _segfault,
+        says("app.segfault.libnccl", RESTART_APP),
     ),
 )
 
