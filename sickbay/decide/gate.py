@@ -167,7 +167,8 @@ def _timed_out(work: Work, gate: Approval) -> None:
     if gate.on_timeout == ApprovalTimeout.ABORT:
         return _denied(work, message)
     if gate.on_timeout == ApprovalTimeout.SKIP and step == Step.REPAIR:
-        return to_validate(work, Outcome.GAVE_UP, message)
+        skip(work, message)
+        return to_validate(work, Outcome.SELF_RECOVERED, message)
     if may_be_skipped(work):
         return skip(work, message)
     return needs_people(work, Needs.APPROVAL_TIMEOUT, f"{message}; {_question(work, gate)}")
@@ -203,7 +204,7 @@ def to_validate(work: Work, outcome: Outcome, message: str) -> None:
     withdraw(work)
     for step in work.plan.steps:
         state = work.state(step.step)
-        if step.step not in (Step.DRAIN, Step.REPAIR) or state.state in (StepState.DONE, StepState.FAILED):
+        if step.step not in (Step.DRAIN, Step.REPAIR) or state.state in (StepState.DONE, StepState.FAILED, StepState.SKIPPED):
             continue
         begun = state.state == StepState.RUNNING or step.step == current.step
         if state.state == StepState.RUNNING and step.step == current.step:

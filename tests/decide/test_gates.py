@@ -180,7 +180,8 @@ def test_skip_of_repair_goes_to_validate():
     story = gated("Repair", onTimeout="Skip")
     story.after(hours(24))
     story.at("Validate")
-    assert (story.state("Repair"), story.acts(), story.label("Repair")) == ("Cancelled", [], "")
+    assert (story.state("Repair"), story.acts(), story.label("Repair")) == ("Skipped", [], "")
+    assert story.outcome == "SelfRecovered", "what is well without a repair has recovered by itself"
 
 
 def test_skip_leaves_the_step_out_and_goes_on_with_the_next_one():
