@@ -13,7 +13,7 @@ from sickbay.decide import domains, faultstate, gate, group, mandate, rungs, sta
 from sickbay.decide.arbitration import rank, strength
 from sickbay.decide.endings import end, withdraw
 from sickbay.decide.hand import holds_node, untouched
-from sickbay.decide.replan import take_over, taken_out_too
+from sickbay.decide.replan import take_over, taken_out_too, worn_out
 from sickbay.decide.wants import wanted_slot
 from sickbay.decide.work import Work
 
@@ -199,6 +199,8 @@ def _paused(work: Work) -> bool:
 def _replanned(work: Work) -> bool:
     """A stronger fault has joined: between two steps the plan follows it."""
     faults = work.repair.spec.faults
+    if worn_out(work):
+        return False
     if group.of(work) is not None:
         return False  # the domain's fault comes first; the node's own has to be gone before it returns
     ready = {fault.type for fault in faults if faultstate.lasts(work, fault)}

@@ -204,7 +204,8 @@ def to_validate(work: Work, outcome: Outcome, message: str) -> None:
     withdraw(work)
     for step in work.plan.steps:
         state = work.state(step.step)
-        if step.step not in (Step.DRAIN, Step.REPAIR) or state.state in (StepState.DONE, StepState.FAILED, StepState.SKIPPED):
+        over = state.state in (StepState.DONE, StepState.FAILED, StepState.SKIPPED)
+        if over or step.step not in (Step.DRAIN, Step.REPAIR):
             continue
         begun = state.state == StepState.RUNNING or step.step == current.step
         if state.state == StepState.RUNNING and step.step == current.step:

@@ -9,10 +9,11 @@ the pool that had gone, or only observed, acts on the node again: its plan goes 
 
 from __future__ import annotations
 
+from sickbay.api.node_repair import RepairFault
 from sickbay.api.words import Needs, Phase, Step
 from sickbay.decide import entering, faultstate, gate, group, mandate, urgency
 from sickbay.decide.hand import holds_node
-from sickbay.decide.replan import take_over
+from sickbay.decide.replan import take_over, worn_out
 from sickbay.decide.work import Work
 
 
@@ -97,12 +98,24 @@ def _back_again(work: Work) -> bool:
     return True
 
 
+def _before_this_boot(work: Work, fault: RepairFault) -> bool:
+    acted = bool(work.repair.status.step(Step.REPAIR).attempts)
+    return acted and "" not in (fault.boot_id, work.node.boot_id) and fault.boot_id != work.node.boot_id
+
+
 def _another_leads(work: Work) -> bool:
     """The leading fault is gone and others are left: the state is always derived from what is still there."""
     faults = work.repair.spec.faults
-    if work.status.needs == Needs.BUDGET_SPENT or not faults or faults[0].cleared_at is None:
+    if work.status.needs == Needs.BUDGET_SPENT or not faults or faults[0].cleared_at is None or worn_out(work):
         return False
-    left = {fault.type for fault in faults if fault.cleared_at is None}
+    standing = [fault for fault in faults if fault.cleared_at is None]
+    if standing and all(_before_this_boot(work, fault) for fault in standing):
+        # What is left was last seen before the node came up anew, and nobody has looked since: no act before a look.
+        work.status.needs = ""
+        work.current.attempt += 1
+        gate.go_to(work, Step.VALIDATE, f"{faults[0].type} is gone and the node has booted anew; it is looked at first")
+        return True
+    left = {fault.type for fault in standing}
     for active in work.view.active:
         plan = work.view.replan(active) if active.name in left else None
         if plan is not None:

@@ -10,6 +10,15 @@ from sickbay.decide import gate
 from sickbay.decide.plan import ORDER
 from sickbay.decide.work import Work
 
+MOST_PLANS = 6
+"""Plans of one repair under which something was done. Faults that take the lead from each other need people."""
+
+
+def worn_out(work: Work) -> bool:
+    """So many plans have acted on the node already that another one would be no remedy."""
+    attempts = work.repair.status.step(Step.REPAIR).attempts
+    return len({attempt.plan_generation for attempt in attempts}) >= MOST_PLANS
+
 
 def take_over(work: Work, plan: Plan, lead: str, why: str) -> None:
     """Follow `plan` for the fault `lead` from here on, and stand before its first step that is not done."""

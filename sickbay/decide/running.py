@@ -19,7 +19,7 @@ from sickbay.decide.endings import cancel, withdraw
 from sickbay.decide.faults import Active
 from sickbay.decide.hand import marked
 from sickbay.decide.ladder import next_rung
-from sickbay.decide.replan import first_undone, take_over
+from sickbay.decide.replan import first_undone, take_over, worn_out
 from sickbay.decide.work import REMIND, Work
 
 REPAIR_SLACK = timedelta(minutes=1)
@@ -139,7 +139,7 @@ def _left_alone(work: Work) -> bool:
 
 def _new_fault(work: Work) -> bool:
     """A repairable fault that has turned up since the last act: this validation cannot pass, so do not sit it out."""
-    recorded = {f.type: f for f in work.repair.spec.faults}
+    recorded = {} if worn_out(work) else {f.type: f for f in work.repair.spec.faults}
     for active in work.view.active:
         fault = recorded.get(active.name)
         if fault is None or fault.cleared_at is not None or strength(active.type) == 0 or not _since_act(work, fault):

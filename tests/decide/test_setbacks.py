@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from copy import deepcopy
 
+import msgspec
 import pytest
 
 from sickbay.api import names
 from sickbay.api.repair_step import Report
 from sickbay.clock import rfc3339
+from sickbay.decide.replan import MOST_PLANS
 from tests.decide import made
 from tests.decide.made import catalogue, fault_type, hours, minutes, procedure, rule
 from tests.decide.story import Story
@@ -326,6 +328,45 @@ def test_a_new_fault_of_the_new_boot_gets_its_own_repair(joined):
     assert story.acts() == ["RebootNode", "RebootNode"]
     assert story.state("Drain") == "Done", "what is done stays done"
     story.run("Repair", "Validate", "Unquarantine").ended("Succeeded", "Repaired")
+
+
+def two_failed_reboots() -> Story:
+    """One fault's reboot did not end in time, nor did that of the fault which took the lead meanwhile."""
+    story = Story("test.reboot").run("Quarantine", "Drain")
+    story.at("Repair", "Running")
+    story.fault("test.node")
+    story.report("Failed", "the reboot did not end in time")
+    story.at("Repair", "Running")
+    assert story.repair.spec.faults[0].type == "test.node"
+    story.report("Failed", "the reboot did not end in time")
+    assert story.phase == "NeedsHuman"
+    return story
+
+
+def test_a_node_that_comes_up_late_is_looked_at_before_it_is_rebooted_again():
+    story = two_failed_reboots()
+    acts = story.acts()
+    story.now += 600
+    story.reboot("boot-2", clears=False)
+    story.fault("test.node", "False")
+    story.at("Validate", "Running")
+    story.fault("test.reboot", "False")
+    story.run("Validate", "Unquarantine").ended("Succeeded", "Repaired")
+    assert story.acts() == acts
+
+
+@pytest.mark.parametrize("plans", [MOST_PLANS - 1, MOST_PLANS])
+def test_faults_that_take_the_lead_from_each_other_for_ever_end_with_people(plans):
+    story = two_failed_reboots()
+    done = story.repair.status.steps["Repair"].attempts[0]
+    before = [msgspec.structs.replace(done, plan_generation=generation) for generation in range(-plans + 3, 1)]
+    story.repair.status.steps["Repair"].attempts[:0] = before
+    story.conditions["test.node"] = ("False", story.now)
+    story.repair.spec.faults[0].cleared_at = rfc3339(story.moment)
+    story.repair.spec.faults[0].clears_by = "condition"
+    story.now += 10
+    story.look()
+    assert story.phase == ("NeedsHuman" if plans == MOST_PLANS else "Running")
 
 
 @pytest.mark.case("N10")
