@@ -24,7 +24,7 @@ from sickbay.apiserver.requests import Query, Target, parse_target
 from sickbay.apiserver.reviews import Reviewer
 from sickbay.apiserver.store import Store
 from sickbay.apiserver.tables import check_accept
-from sickbay.apiserver.watching import WatchFeed
+from sickbay.apiserver.watching import BOOKMARK_SECONDS, WatchFeed
 from sickbay.apiserver.writes import Caller
 
 Message = MutableMapping[str, Any]
@@ -63,6 +63,8 @@ class ApiServer:
         self.authorizer = authorizer or AllowAll()
         self.logs: podlogs.Logs = podlogs.nobody
         """Who plays the kubelets, where somebody does."""
+        self.bookmarks = BOOKMARK_SECONDS
+        """Seconds between two bookmarks of a watch."""
         self._reviewer = Reviewer(self.authorizer, self.authenticator)
 
     async def __call__(self, scope: MutableMapping[str, Any], receive: Receive, send: Send) -> None:
@@ -142,7 +144,7 @@ class ApiServer:
         return PAGE_NOT_FOUND if found is None else found
 
     async def _stream(self, answer: WatchStream, receive: Receive, send: Send) -> None:
-        feed = WatchFeed(self.store, answer.watch)
+        feed = WatchFeed(self.store, answer.watch, self.bookmarks)
         headers = [(b"content-type", b"application/json"), (b"cache-control", b"no-cache, private")]
         await send({"type": "http.response.start", "status": 200, "headers": headers})
         listener = asyncio.ensure_future(_end_with_client(receive, feed))

@@ -25,9 +25,10 @@ MIN_TIMEOUT = 1800
 class WatchFeed:
     """The pieces of one watch."""
 
-    def __init__(self, store: Store, plan: WatchPlan) -> None:
+    def __init__(self, store: Store, plan: WatchPlan, bookmarks: float = BOOKMARK_SECONDS) -> None:
         self._store = store
         self._plan = plan
+        self._pause = bookmarks
         self._ready = asyncio.Event()
         self._due = False
         self._defined = False
@@ -82,9 +83,9 @@ class WatchFeed:
         clock = self._store.clock
         total = self._plan.options.timeout
         left = float(total) if total else MIN_TIMEOUT * self._store.randomness.uniform(1.0, 2.0)
-        while left > BOOKMARK_SECONDS:
-            await clock.sleep(BOOKMARK_SECONDS)
-            left -= BOOKMARK_SECONDS
+        while left > self._pause:
+            await clock.sleep(self._pause)
+            left -= self._pause
             self._due = self._plan.options.bookmarks
             self._ready.set()
         await clock.sleep(left)

@@ -34,7 +34,7 @@ KindName = tuple[str, str]
 LOOK_AGAIN = 60.0
 """Seconds until a kind that the server does not have is asked for again."""
 UNSEEN = 300.0
-"""Seconds without a word about a kind after which what it said is unknown; a watch is never silent for so long."""
+"""Seconds after which a kind that was never seen, or is seen no more, makes what it said unknown."""
 _MARK = "(object "
 
 
@@ -164,7 +164,7 @@ class OtherObjects:
     def _sees(self, kind: KindName) -> bool:
         watched = self._watched.get(kind)
         informer = watched.informer if watched is not None else None
-        return informer is not None and informer.synced.is_set() and informer.age() < UNSEEN
+        return informer is not None and informer.sees()
 
     def _long_unseen(self, kind: KindName) -> bool:
         """Not seen for so long that what stands is anybody's guess; a start of ours takes its time."""

@@ -101,8 +101,11 @@ class Client:
         clock: Clock | None = None,
         metrics: KubeMetrics | None = None,
         exchange: Exchange | None = None,
+        watch_pace: float = 1.0,
     ) -> None:
         self.http = http
+        self.watch_pace = watch_pace
+        """How much longer than usual watches stay open and may be silent: the server must keep the same pace."""
         self.user_agent = user_agent
         self._outgoing = Outgoing(http, user_agent)
         self._exchange: Exchange = exchange or self._outgoing

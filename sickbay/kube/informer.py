@@ -94,8 +94,8 @@ class Informer(Generic[T]):
         self._randomness = randomness
         self._namespace, self._labels, self._fields = namespace, labels, fields
         self._resync = resync
-        self._watch_seconds = watch_seconds
-        self._silence = silence
+        self._watch_seconds = watch_seconds * client.watch_pace
+        self._silence = silence * client.watch_pace
         self._metrics = metrics or client.metrics
         self._handlers: list[Handler[T]] = []
         self._backoff = Backoff(randomness, BACKOFF_LOW, BACKOFF_HIGH)
@@ -128,6 +128,10 @@ class Informer(Generic[T]):
     def age(self) -> float:
         """Seconds since the API server was last heard of. Above the silence limit, what is cached may be old."""
         return self._clock.monotonic() - self._heard
+
+    def sees(self) -> bool:
+        """Whether what is cached is what there is: the API server was heard of within twice the silence limit."""
+        return self.synced.is_set() and self.age() < 2 * self._silence
 
     def observe_write(self, obj: T) -> None:
         """Take in the server's answer to a write of our own, so that the next decision already sees it.

@@ -41,6 +41,8 @@ class Settings:
     """False lifts the ceiling on destructive acts, for runs whose limits are not what is tested."""
     pace: float = 1.0
     """How much rarer than usual heartbeats and renewals of Leases are; see `pace_for`."""
+    watch_pace: float = 1.0
+    """How much longer than usual watches stay open, and how much rarer their bookmarks are."""
     options: dict[str, dict[str, Any]] = field(default_factory=dict)
     """Options by component, over the defaults of its options class."""
 

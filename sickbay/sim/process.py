@@ -40,6 +40,7 @@ class Surroundings:
     transport: Callable[[], DirectTransport]
     problem: Callable[[str, BaseException], None]
     """Told of a process that ended with an error."""
+    watch_pace: float = 1.0
 
 
 @dataclass(slots=True)
@@ -116,7 +117,8 @@ class Process:
         )
         registry = self.registry = CollectorRegistry()
         agent = f"sickbay-{self.component}"
-        client = Client(http, agent, clock, KubeMetrics(registry), Line(wire, self._token, agent))
+        metrics, line = KubeMetrics(registry), Line(wire, self._token, agent)
+        client = Client(http, agent, clock, metrics, line, around.watch_pace)
         randomness = self._randomness.fork()
         calls = Calls(life, self._doom, self.crash)
         self._running = Running(self.component, self.node, self.name, life, clock, client, randomness, registry, calls)

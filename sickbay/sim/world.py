@@ -100,7 +100,8 @@ class World:
         self.weather = Weather(self.randomness.fork())
         self.server = ApiServer(self.store, anonymous=anonymous)
         self.server.logs = self.kubelet.log_of
-        around = Surroundings(self.clock, self.weather, lambda: DirectTransport(self.server), self.problem)
+        self.server.bookmarks *= settings.watch_pace
+        around = Surroundings(self.clock, self.weather, lambda: DirectTransport(self.server), self.problem, settings.watch_pace)
         self.staff = Staff(self, around, settings)
         self._work: list[asyncio.Task[None]] = []
         self._people: dict[str, Hand] = {}

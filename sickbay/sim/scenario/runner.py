@@ -145,7 +145,8 @@ def set_the_stage(world: World, scenario: Scenario) -> None:
 
 
 def _settings(scenario: Scenario) -> Settings:
-    return Settings(governor=not scenario.defaults, pace=pace_for(scenario.until))
+    pace = pace_for(scenario.until)
+    return Settings(governor=not scenario.defaults, pace=pace, watch_pace=pace)
 
 
 def _timeline_outcomes(armed: Armed) -> list[Outcome]:
