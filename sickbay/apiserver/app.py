@@ -24,7 +24,7 @@ from sickbay.apiserver.requests import Query, Target, parse_target
 from sickbay.apiserver.reviews import Reviewer
 from sickbay.apiserver.store import Store
 from sickbay.apiserver.tables import check_accept
-from sickbay.apiserver.watching import BOOKMARK_SECONDS, WatchFeed
+from sickbay.apiserver.watching import BOOKMARK_SECONDS, WatchFeed, at_once
 from sickbay.apiserver.writes import Caller
 
 Message = MutableMapping[str, Any]
@@ -65,6 +65,8 @@ class ApiServer:
         """Who plays the kubelets, where somebody does."""
         self.bookmarks = BOOKMARK_SECONDS
         """Seconds between two bookmarks of a watch."""
+        self.told: Callable[[str, Callable[[], None]], Callable[[], None]] = at_once
+        """Of a resource and the bell of one of its watches: what is called when there is something to be sent."""
         self._reviewer = Reviewer(self.authorizer, self.authenticator)
 
     async def __call__(self, scope: MutableMapping[str, Any], receive: Receive, send: Send) -> None:
@@ -144,7 +146,7 @@ class ApiServer:
         return PAGE_NOT_FOUND if found is None else found
 
     async def _stream(self, answer: WatchStream, receive: Receive, send: Send) -> None:
-        feed = WatchFeed(self.store, answer.watch, self.bookmarks)
+        feed = WatchFeed(self.store, answer.watch, self.bookmarks, self.told)
         headers = [(b"content-type", b"application/json"), (b"cache-control", b"no-cache, private")]
         await send({"type": "http.response.start", "status": 200, "headers": headers})
         listener = asyncio.ensure_future(_end_with_client(receive, feed))

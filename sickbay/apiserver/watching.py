@@ -7,7 +7,7 @@ back together), when the resource goes away, or when the client does. All events
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Callable
 
 from sickbay.apiserver.calls import encode
 from sickbay.apiserver.errors import Obj
@@ -22,13 +22,21 @@ MIN_TIMEOUT = 1800
 """Seconds; kube-apiserver's --min-request-timeout. An unlimited watch lasts one to two times as long."""
 
 
+Bell = Callable[[], None]
+
+
+def at_once(resource: str, ready: Bell) -> Bell:
+    """Send what there is as soon as there is something."""
+    return ready
+
+
 class WatchFeed:
     """The pieces of one watch."""
 
-    def __init__(self, store: Store, plan: WatchPlan, bookmarks: float = BOOKMARK_SECONDS) -> None:
+    def __init__(self, store: Store, plan: WatchPlan, bookmarks: float, told: Callable[[str, Bell], Bell]) -> None:
         self._store = store
         self._plan = plan
-        self._pause = bookmarks
+        self._pause, self._told = bookmarks, told
         self._ready = asyncio.Event()
         self._due = False
         self._defined = False
@@ -40,7 +48,7 @@ class WatchFeed:
             yield _line("ERROR", encode(self._plan.expired))
             return
         watcher = self._store.table(self._plan.view.type.key).watch(self._plan.chosen, self._plan.since)
-        watcher.on_ready = self._ready.set
+        watcher.on_ready = self._told(self._plan.view.type.key, self._ready.set)
         self._watcher = watcher
         timer = asyncio.ensure_future(self._keep_time(watcher))
         try:

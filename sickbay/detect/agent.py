@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import msgspec
 import structlog
@@ -34,6 +34,7 @@ from sickbay.detect.gpuwatch import GpuWatch
 from sickbay.detect.intake import Intake
 from sickbay.detect.items import item
 from sickbay.detect.ledger import Ledger, Mark
+from sickbay.detect.rhythm import Rhythm
 from sickbay.detect.saved import Saved, Store
 from sickbay.detect.sight import Sight
 from sickbay.detect.source import Source, SourceError
@@ -87,6 +88,8 @@ class Parts:
     has_nvswitch: bool = False
     uptime: Callable[[], float] = lambda: float("inf")
     """Seconds since boot."""
+    keeper: Callable[..., LeaseKeeper] = LeaseKeeper
+    rhythm: Rhythm = field(default_factory=Rhythm)
 
 
 class Agent:
@@ -131,10 +134,11 @@ class Agent:
         self._started = clock.monotonic()
         self._appeared, self._other_uid, self._looked = asyncio.Event(), Alarm(clock), asyncio.Event()
         self._look_gpus, self._look_services, self._tick = Alarm(clock), Alarm(clock), Alarm(clock)
+        self._rhythm = parts.rhythm
         self._wire(registry)
 
     def _wire(self, registry: CollectorRegistry) -> None:
-        self._findings.changed = self._writer.wake
+        self._findings.changed = self._found
         self._findings.look_at_services = self._look_services.ring
         self._nodes.on_change(self._node_changed)
         blind = Gauge("sickbay_agent_blind", "1 while a source cannot be read", registry=registry)
@@ -196,6 +200,7 @@ class Agent:
             self._appeared.set()
         self._writer.wake()
         self._isolator.wake()
+        self._rhythm.stir()
 
     def _take_over(self) -> None:
         """What stood before: on the Node, and in the saved state."""
@@ -231,7 +236,7 @@ class Agent:
         """Renew the Lease, which belongs to the Node and goes with it; for a Node registered anew it is made anew."""
         while True:
             owner = {"apiVersion": "v1", "kind": "Node", "name": self._name, "uid": self._uid()}
-            keeper = LeaseKeeper(
+            keeper = self._parts.keeper(
                 self._client, self._clock, self._randomness, name=self._name, namespace=names.AGENT_LEASES,
                 identity=self._options.identity or self._name, owner=owner,
             )  # fmt: skip
@@ -283,6 +288,7 @@ class Agent:
             if intake.next_due is not None:
                 self._tick.ring()
         self._positions[source.name] = batch.position
+        self._rhythm.stir()
         self._read_at[source.name] = self._clock.monotonic()
         if batch.end or self._sight.has_read(source.name):
             self._sight.note(source.name)
@@ -309,7 +315,7 @@ class Agent:
             why = self._gpus.take(report)
             self._sight.note(_GPUS, why)
             self._looked.set()
-            await self._look_gpus.wait(gpus.POLL)
+            await self._rhythm.pause(self._look_gpus, gpus.POLL, self._gpus_rest)
 
     async def _watch_services(self, probe: ServiceProbe) -> None:
         while True:
@@ -324,7 +330,7 @@ class Agent:
                         self._service_bad(judged)
                     elif self._ledger.stands(judged.item):
                         self._findings.clear(_is(judged.item), "Recovered")
-            await self._look_services.wait(units.POLL)
+            await self._rhythm.pause(self._look_services, units.POLL, self._services_rest)
 
     def _service_bad(self, judged: units.Judged) -> None:
         known = item(judged.item)
@@ -341,6 +347,22 @@ class Agent:
             self._gpus.reset_done(uuid)
         self._look_gpus.ring()
 
+    def _found(self, urgent: bool = False) -> None:
+        self._writer.wake(urgent)
+        self._rhythm.stir()
+
+    # --- when looks would find what they found before
+
+    def _gpus_rest(self) -> bool:
+        return self._settled == self._boot and self._gpus.at_rest
+
+    def _services_rest(self) -> bool:
+        standing = any(self._ledger.stands(name) for name in units.ITEMS.values())
+        return self._services.at_rest and not standing and self._sight.clear
+
+    def _nothing_to_save(self) -> bool:
+        return self._writer.clean and self._to_save() == self._saved
+
     # --- what is over with the boot
 
     def _settle(self) -> None:
@@ -353,6 +375,7 @@ class Agent:
             return
         self._settled = self._boot
         self._findings.clear(self._left_behind, "Rebooted")
+        self._rhythm.stir()
 
     def _left_behind(self, mark: Mark) -> bool:
         """True for what only lines told of in an earlier boot; what is looked at is judged by the looks."""
@@ -368,14 +391,14 @@ class Agent:
 
     async def _save_now_and_then(self) -> None:
         while True:
-            await self._clock.sleep(SAVE)
+            await self._rhythm.sleep(self._clock, SAVE, self._nothing_to_save)
             if self._writer.clean:
                 self._save()
 
-    def _save(self) -> None:
+    def _to_save(self) -> Saved:
         waiting = {name for name, intake in self._intakes.items() if intake.next_due is not None}
         read = {name: at for name, at in self._positions.items() if name not in waiting}
-        new = Saved(
+        return Saved(
             boot_id=self._boot,
             settled=self._settled,
             positions=self._saved.positions | read if self._saved.boot_id == self._boot else read,
@@ -386,6 +409,9 @@ class Agent:
             gpus=self._gpus.most,
             resets=sorted(self._gpus.resets),
         )
+
+    def _save(self) -> None:
+        new = self._to_save()
         if new == self._saved:
             return
         try:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 
 from sickbay.clock import Clock
 
@@ -14,10 +15,19 @@ class Alarm:
         self._clock = clock
         self._rung = False
         self._waiter: asyncio.Future[None] | None = None
+        self.heard: Callable[[], None] | None = None
+        """Called when it rings while nobody waits."""
+
+    @property
+    def rung(self) -> bool:
+        """Whether it has rung, and the next wait returns at once."""
+        return self._rung
 
     def ring(self) -> None:
         if self._waiter is None:
             self._rung = True
+            if self.heard is not None:
+                self.heard()
         else:
             _wake(self._waiter)
 

@@ -71,6 +71,14 @@ class GpuWatch:
         before, then, known = self._well
         return look == before and node is then and known == self.findings.devices.news
 
+    @property
+    def at_rest(self) -> bool:
+        """Looks find all well, and while neither driver nor Node change the next ones will."""
+        if self._well is None or self.resets or self.findings.ledger.standing or self.clean < 2:
+            return False
+        _, node, known = self._well
+        return node is self.node() and known == self.findings.devices.news
+
     def _all_well(self, report: GpuReport) -> bool:
         if report.absent or report.error or report.hung or not self.clean:
             return False

@@ -77,6 +77,11 @@ class ServiceJudge:
         self._bad = bad_now
         return out
 
+    @property
+    def at_rest(self) -> bool:
+        """The last look found all that can be seen well, and nothing is counted: time alone brings nothing new."""
+        return not self._bad and not self._restarts
+
     def _loops(self, unit: str, service: Service, now: float) -> bool:
         if service.restarts is None:
             return False

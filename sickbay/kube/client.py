@@ -111,7 +111,7 @@ class Client:
         self._exchange: Exchange = exchange or self._outgoing
         self._clock: Clock = clock or SystemClock()
         self.metrics = metrics or KubeMetrics()
-        self._requests = RequestMetrics(self.metrics)
+        self.requests = RequestMetrics(self.metrics)
 
     async def aclose(self) -> None:
         """Close the connections."""
@@ -301,9 +301,9 @@ class Client:
                 async with asyncio.timeout(REQUEST_SECONDS):
                     status, body, headers = await self._exchange.exchange(method, path, params, content, content_type)
             except _LOST as error:
-                self._requests.lost(method)
+                self.requests.lost(method)
                 _lost(f"{method} {path}", error)
-            self._requests.answered(method, status, self._clock.monotonic() - started)
+            self.requests.answered(method, status, self._clock.monotonic() - started)
             if status < 300:
                 return body
             failure = errors.from_response(status, body, headers)

@@ -43,9 +43,9 @@ class LeaseKeeper:
     ) -> None:
         self._client = client
         self._clock = clock
-        self._name, self._namespace, self._identity = name, namespace, identity
+        self.name, self.namespace, self._identity = name, namespace, identity
         self._owner = owner
-        self._period, self._duration = period, duration
+        self.period, self._duration = period, duration
         self._backoff = Backoff(randomness, 1.0, period)
 
     async def run(self) -> None:
@@ -54,20 +54,28 @@ class LeaseKeeper:
             try:
                 await self.renew()
             except errors.ApiError as error:
-                log.warning("own lease not renewed", lease=self._name, error=str(error))
+                log.warning("own lease not renewed", lease=self.name, error=str(error))
                 await self._clock.sleep(self._backoff.next())
                 continue
             self._backoff.reset()
-            await self._clock.sleep(self._period)
+            await self.pause()
+
+    async def pause(self) -> None:
+        """Wait until the next renewal."""
+        await self._clock.sleep(self.period)
 
     async def renew(self) -> None:
         """Renew once, making the Lease where it is missing. Raises ApiError."""
         now = rfc3339_micro(self._clock.now())
-        spec = {"holderIdentity": self._identity, "leaseDurationSeconds": self._duration, "renewTime": now}
+        spec = self.spec(now)
         try:
-            await self._client.patch_merge(LEASE, self._name, {"spec": spec}, self._namespace)
+            await self._client.patch_merge(LEASE, self.name, {"spec": spec}, self.namespace)
         except errors.NotFound:
-            meta: dict[str, Any] = {"name": self._name, "namespace": self._namespace}
+            meta: dict[str, Any] = {"name": self.name, "namespace": self.namespace}
             if self._owner is not None:
                 meta["ownerReferences"] = [self._owner]
-            await self._client.create(LEASE, {"metadata": meta, "spec": spec | {"acquireTime": now}}, self._namespace)
+            await self._client.create(LEASE, {"metadata": meta, "spec": spec | {"acquireTime": now}}, self.namespace)
+
+    def spec(self, now: str) -> dict[str, Any]:
+        """What a renewal at `now` (RFC 3339 with microseconds) says."""
+        return {"holderIdentity": self._identity, "leaseDurationSeconds": self._duration, "renewTime": now}

@@ -6,18 +6,22 @@ What an agent keeps on the disk of its host is kept here per machine, over resta
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
-from functools import cache
+from collections.abc import Callable, Mapping
+from functools import cache, partial
 from weakref import WeakKeyDictionary
 
 from sickbay.detect.agent import Agent, AgentOptions, Parts
 from sickbay.detect.gpus import GpuReport, GpuStatus
 from sickbay.detect.judge import Trust
+from sickbay.detect.rhythm import Rhythm
 from sickbay.detect.saved import MemoryStore
 from sickbay.detect.source import BATCH, Batch
 from sickbay.detect.units import Service
+from sickbay.kube.keeper import LeaseKeeper
+from sickbay.sim.beats import BeatClient, BeatKeeper, MachineRhythm
 from sickbay.sim.components import Outside
 from sickbay.sim.host import Disk
+from sickbay.sim.loop import VirtualLoop
 from sickbay.sim.machine import Gpu, Machine
 from sickbay.sim.process import Running
 
@@ -47,6 +51,7 @@ async def run_agent(running: Running, outside: Outside) -> None:
     """The agent of one machine, until cancelled."""
     machine, clock = outside.machines[running.node], running.clock
     store, journal = _disks.setdefault(machine, (MemoryStore(), Disk()))
+    rhythm, keeper = _beats(running, outside, machine)
     parts = Parts(
         host=outside.host(running),
         journal=journal,
@@ -56,9 +61,22 @@ async def run_agent(running: Running, outside: Outside) -> None:
         services=Services(machine),
         has_nvswitch=True,
         uptime=lambda: clock.monotonic() - machine.booted_at,
+        keeper=keeper,
+        rhythm=rhythm,
     )
     options = AgentOptions(node=running.node, identity=running.identity, **outside.settings.options_of("agent"))
-    await Agent(running.client, clock, running.randomness, options, parts, running.registry).run()
+    try:
+        await Agent(running.client, clock, running.randomness, options, parts, running.registry).run()
+    finally:
+        rhythm.stop()
+
+
+def _beats(running: Running, outside: Outside, machine: Machine) -> tuple[Rhythm, Callable[..., LeaseKeeper]]:
+    """When it looks, and how it renews its Lease: as everywhere, or with the shortcuts of a long run."""
+    client, loop = running.client, asyncio.get_running_loop()
+    if not isinstance(client, BeatClient) or not isinstance(loop, VirtualLoop):
+        return Rhythm(), LeaseKeeper
+    return MachineRhythm(machine, loop), partial(BeatKeeper, beats=outside.beats, lane=client.lane)
 
 
 class KernelLog:

@@ -13,6 +13,7 @@ from typing import Any
 
 from sickbay.kube.lease import LeaseTimes
 from sickbay.providers.agent.host import Host
+from sickbay.sim.beats import Beats
 from sickbay.sim.journal import Journal
 from sickbay.sim.machine import Machine
 from sickbay.sim.process import Running
@@ -43,6 +44,8 @@ class Settings:
     """How much rarer than usual heartbeats and renewals of Leases are; see `pace_for`."""
     watch_pace: float = 1.0
     """How much longer than usual watches stay open, and how much rarer their bookmarks are."""
+    shortcuts: bool = False
+    """Beats of idle parts are carried out without their price; see `beats`."""
     options: dict[str, dict[str, Any]] = field(default_factory=dict)
     """Options by component, over the defaults of its options class."""
 
@@ -74,6 +77,7 @@ class Outside:
     """The machine of an agent, as what it may act on."""
     settings: Settings
     journal: Journal
+    beats: Beats
     events: Callable[[Running], list[Any]] = lambda _: []
     """Where providers' events are read."""
 

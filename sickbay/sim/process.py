@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Coroutine
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import httpx2
@@ -19,6 +20,7 @@ from sickbay.apiserver.transport import DirectTransport
 from sickbay.clock import Randomness
 from sickbay.kube.client import Client
 from sickbay.kube.metrics import KubeMetrics
+from sickbay.sim.beats import BeatClient, Lane
 from sickbay.sim.calls import Calls
 from sickbay.sim.life import Life, LifeClock
 from sickbay.sim.loop import LoopClock
@@ -41,6 +43,8 @@ class Surroundings:
     problem: Callable[[str, BaseException], None]
     """Told of a process that ended with an error."""
     watch_pace: float = 1.0
+    lane: Callable[[Life, Line], Lane] | None = None
+    """The short way of a process to its Leases, where the run takes it."""
 
 
 @dataclass(slots=True)
@@ -117,8 +121,10 @@ class Process:
         )
         registry = self.registry = CollectorRegistry()
         agent = f"sickbay-{self.component}"
-        metrics, line = KubeMetrics(registry), Line(wire, self._token, agent)
-        client = Client(http, agent, clock, metrics, line, around.watch_pace)
+        line = Line(wire, self._token, agent)
+        lane = around.lane(life, line) if around.lane is not None else None
+        made = Client if lane is None else partial(BeatClient, lane)
+        client = made(http, agent, clock, KubeMetrics(registry), line, around.watch_pace)
         randomness = self._randomness.fork()
         calls = Calls(life, self._doom, self.crash)
         self._running = Running(self.component, self.node, self.name, life, clock, client, randomness, registry, calls)

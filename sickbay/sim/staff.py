@@ -12,6 +12,7 @@ from sickbay.api import names
 from sickbay.providers.agent.host import Host
 from sickbay.providers.agent_tasks import AgentTasks
 from sickbay.providers.base import Provider
+from sickbay.sim.beats import Beats
 from sickbay.sim.builders import BUILDERS
 from sickbay.sim.cloud import FakeProvider
 from sickbay.sim.components import Outside, Settings, available
@@ -33,7 +34,13 @@ class Staff:
     def __init__(self, world: World, around: Surroundings, settings: Settings) -> None:
         self._world, self._around = world, around
         self._outside = Outside(
-            world.stage.machines, self._providers, self._host, settings, world.journal, self._announcements
+            world.stage.machines,
+            self._providers,
+            self._host,
+            settings,
+            world.journal,
+            Beats(world.loop),
+            self._announcements,
         )
         self._controllers: dict[str, list[Process]] = {}
         self._agents: dict[str, Process] = {}

@@ -326,12 +326,12 @@ class Line:
 
     def __init__(self, wire: Wire, token: str, user_agent: str) -> None:
         self._wire = wire
-        self._who = [(b"authorization", f"Bearer {token}".encode()), (b"user-agent", user_agent.encode())]
+        self.who = [(b"authorization", f"Bearer {token}".encode()), (b"user-agent", user_agent.encode())]
 
     async def exchange(
         self, method: str, path: str, params: Mapping[str, str] | None, content: bytes | None, content_type: str
     ) -> Reply:
         """See `sickbay.kube.exchange`."""
         query = urlencode(params).encode() if params else b""
-        headers = [*self._who, (b"content-type", content_type.encode())] if content_type else self._who
+        headers = [*self.who, (b"content-type", content_type.encode())] if content_type else self.who
         return await self._wire.exchange(method, path, query, headers, content or b"")

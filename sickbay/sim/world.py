@@ -18,6 +18,7 @@ from __future__ import annotations
 import asyncio
 import traceback
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 from sickbay.api.names import AGENT_LEASES
@@ -28,6 +29,7 @@ from sickbay.apiserver.store import Store
 from sickbay.apiserver.transport import DirectTransport
 from sickbay.apiserver.writes import Caller
 from sickbay.clock import Randomness, rfc3339, rfc3339_micro
+from sickbay.sim.beats import Lane, at_rest
 from sickbay.sim.cloud import Behaviour, Cloud, ScriptLine
 from sickbay.sim.components import NAMESPACE, Settings
 from sickbay.sim.fleet import Fleet
@@ -101,7 +103,11 @@ class World:
         self.server = ApiServer(self.store, anonymous=anonymous)
         self.server.logs = self.kubelet.log_of
         self.server.bookmarks *= settings.watch_pace
-        around = Surroundings(self.clock, self.weather, lambda: DirectTransport(self.server), self.problem, settings.watch_pace)
+        around = Surroundings(self.clock, self.weather, lambda: DirectTransport(self.server), self.problem)
+        around.watch_pace = settings.watch_pace
+        if settings.shortcuts:
+            around.lane = partial(Lane, self.server, self.weather)
+            self.server.told = partial(at_rest, loop)
         self.staff = Staff(self, around, settings)
         self._work: list[asyncio.Task[None]] = []
         self._people: dict[str, Hand] = {}

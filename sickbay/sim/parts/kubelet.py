@@ -12,6 +12,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from sickbay.apiserver.errors import Obj
+from sickbay.apiserver.renewal import renewed
 from sickbay.apiserver.writes import Write
 from sickbay.clock import rfc3339, rfc3339_micro
 from sickbay.sim.hand import LEASES, NODES, Hand, condition_of
@@ -132,7 +133,9 @@ class Kubelets(Part):
             lease = {"metadata": {"name": name, "ownerReferences": [owner]}, "spec": spec}
             hand.create(LEASES, lease, LEASE_NAMESPACE)
         else:
-            hand.merge(LEASES, name, {"spec": spec}, LEASE_NAMESPACE)
+            patch = {"spec": spec}
+            if renewed(self.store, name, LEASE_NAMESPACE, patch, hand.caller) is None:
+                hand.merge(LEASES, name, patch, LEASE_NAMESPACE)
 
     # --- status
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import Any
 
 from sickbay.apiserver.errors import StatusError
 from sickbay.apiserver.writes import Write
@@ -21,6 +22,9 @@ from sickbay.sim.scenario.spec import FleetEntry, Scenario
 from sickbay.sim.world import World
 
 CREATOR = "scenario"
+
+UNHURRIED: dict[str, Any] = {"shortcuts": True, "watch_pace": 12.0}
+"""Settings of long runs. With this pace watches last until informers compare with a list, which is once an hour."""
 
 
 @dataclass(slots=True)
@@ -146,7 +150,7 @@ def set_the_stage(world: World, scenario: Scenario) -> None:
 
 def _settings(scenario: Scenario) -> Settings:
     pace = pace_for(scenario.until)
-    return Settings(governor=not scenario.defaults, pace=pace, watch_pace=pace)
+    return Settings(governor=not scenario.defaults, pace=pace, **(UNHURRIED if pace > 1.0 else {}))
 
 
 def _timeline_outcomes(armed: Armed) -> list[Outcome]:
