@@ -25,7 +25,7 @@ from sickbay.api.repair_plan import ApprovalForm
 from sickbay.api.repair_pool import RepairPool
 from sickbay.api.words import Outcome, WaitsFor
 from sickbay.clock import Clock, Randomness, rfc3339
-from sickbay.decide import domains, forming, manual, memory, opening, plan, retention, slots
+from sickbay.decide import domains, forming, manual, memory, opening, plan, retention, slots, tending
 from sickbay.decide.endings import end
 from sickbay.decide.metrics import DecideMetrics
 from sickbay.decide.opening import open_repair
@@ -48,8 +48,8 @@ log = structlog.get_logger(__name__)
 
 LOOK_AGAIN = 60.0
 """Seconds after which everything that is open is looked at again, whatever the watches said."""
-TEND_AGAIN = 10.0
-"""Seconds until a pool is tended again while slots, a storm or its breaker wait for time to pass."""
+LEAST = 1.0
+"""Seconds until a pool is tended again by time alone, at least."""
 AT_ONCE = 50
 """Old records removed in one go."""
 GRANTS = 3
@@ -344,8 +344,10 @@ class DecideController:
             # While the breaker is open time alone opens nothing to those that wait for it.
             if not barred or repair.status.current.waits_for != WaitsFor.BREAKER:
                 self._queue.add(("repair", repair.metadata.name))
-        restless = pool.status.slots or pool.status.storms or pool.status.breaker.state != "Closed" or waiting
-        return TEND_AGAIN if restless or self._sources.tally.of(name).unknown else None
+        counts, now = self._sources.tally.of(name), self._clock.now()
+        due = tending.next_look(pool, counts, self._sources.repairs_in(name), bool(waiting), now)
+        moments = [moment for moment in (due, self._reservations.postponed(name)) if moment is not None]
+        return max(LEAST, _seconds(now, min(moments))) if moments else None
 
 
 def _seconds(now: datetime, later: datetime | None) -> float:

@@ -52,6 +52,7 @@ class Reservations:
         self._check = check
         """Raises when we do not lead any more; asked before every write."""
         self._counted: dict[str, datetime] = {}
+        self._postponed: dict[str, datetime] = {}
 
     def held(self, repair: NodeRepair, node: Node) -> frozenset[str]:
         """Kinds of slots that the repair holds in its pool and in every envelope of its node.
@@ -109,6 +110,10 @@ class Reservations:
         nodes = {s.node: n for s in counted if (n := self._sources.nodes.get(s.node)) is not None}
         status.slots = slots.kept(pool, repairs, nodes, moment.now)
         await self._write(pool, status, moment.now)
+
+    def postponed(self, pool: str) -> datetime | None:
+        """When counts of the pool may be written that have changed too soon after the last time; None without any."""
+        return self._postponed.get(pool)
 
     def waiting(self, pool: RepairPool, kind: str = "") -> list[NodeRepair]:
         """Open repairs in this pool's range that wait for a slot, the most needy first; of a group one."""
@@ -312,17 +317,22 @@ class Reservations:
     async def _write(self, pool: RepairPool, status: RepairPoolStatus, now: datetime) -> None:
         """The conditional write. A Conflict is raised: whoever asked looks again at what stands there now."""
         patch = merge_diff(msgspec.to_builtins(pool.status), msgspec.to_builtins(status))
-        if not patch or not self._worth(pool, patch, now):
+        name = pool.metadata.name
+        self._postponed.pop(name, None)
+        if not patch:
+            return
+        if not self._worth(pool, patch, now):
+            self._postponed[name] = self._counted[name] + COUNTS_AFTER
             return
         self._check()
         meta = {"resourceVersion": pool.metadata.resource_version, "uid": pool.metadata.uid}
         body: dict[str, Any] = {"metadata": meta, "status": _shown(patch, status)}
         try:
-            written = await self._client.patch_merge(kinds.REPAIR_POOL, pool.metadata.name, body, subresource="status")
+            written = await self._client.patch_merge(kinds.REPAIR_POOL, name, body, subresource="status")
         except errors.Conflict:
-            self._sources.pools.observe_write(await self._client.get(kinds.REPAIR_POOL, pool.metadata.name))
+            self._sources.pools.observe_write(await self._client.get(kinds.REPAIR_POOL, name))
             raise
-        self._counted[pool.metadata.name] = now
+        self._counted[name] = now
         self._sources.pools.observe_write(written)
         self._tell(pool, written)
 

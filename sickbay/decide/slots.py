@@ -183,7 +183,7 @@ def _needed(slot: Slot, holders: Sequence[NodeRepair], node: Node | None, now: d
     if slot.kind in (UNAVAILABLE, ISOLATE):
         holders = [repair for repair in holders if repair.spec.node.name == slot.node]
     if not holders:
-        return _fresh(slot, now)
+        return fresh(slot, now)
     standing = [repair for repair in holders if not repair.ended]
     if not standing:
         return False
@@ -192,11 +192,11 @@ def _needed(slot: Slot, holders: Sequence[NodeRepair], node: Node | None, now: d
         return False
     if slot.kind == ISOLATE:
         shown = node is not None and bool(read_isolation(node))
-        return not shown and (_fresh(slot, now) or any(repair.spec.plan.isolate for repair in standing))
-    return any(wanted_slot(repair) == slot.kind for repair in standing) or _fresh(slot, now)
+        return not shown and (fresh(slot, now) or any(repair.spec.plan.isolate for repair in standing))
+    return any(wanted_slot(repair) == slot.kind for repair in standing) or fresh(slot, now)
 
 
-def _fresh(slot: Slot, now: datetime) -> bool:
+def fresh(slot: Slot, now: datetime) -> bool:
     """Too new to be judged by a view of the repair that may be older than the slot."""
     return now - (parse_time(slot.since) if slot.since else now) < SETTLE
 

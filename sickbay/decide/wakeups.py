@@ -67,9 +67,17 @@ class Wakeups:
         self._queue.add(("repair", repair.metadata.name), priority=1)
         if new is None or old is None or old.status.phase != new.status.phase or new.ended:
             self._queue.add(("node", repair.spec.node.name))
-            self._queue.add(("pool", repair.spec.pool.name))
+            self._pools_changed(repair)
+        elif _need(old) != _need(new):
+            self._pools_changed(repair)
         if repair.spec.group.id and (old is None or new is None or _course(old) != _course(new)):
             self._group_changed(repair)
+
+    def _pools_changed(self, repair: NodeRepair) -> None:
+        """What others wait for in its pool, and in the envelopes of its node, may be free now."""
+        pools = self._sources.tally.facts(repair.spec.node.name).pools
+        for name in dict.fromkeys((repair.spec.pool.name, *pools)):
+            self._queue.add(("pool", name))
 
     def _group_changed(self, repair: NodeRepair) -> None:
         """What one member waits for may be another."""
@@ -122,6 +130,14 @@ class Wakeups:
         """Something that every node is judged by has changed."""
         self.recount = True
         self.all()
+
+
+def _need(repair: NodeRepair) -> tuple[object, ...]:
+    """What decides about the slot of a repair, and about its turn."""
+    current = repair.status.current
+    step = repair.status.steps.get(current.step)
+    leading = repair.spec.faults[0].type if repair.spec.faults else ""
+    return current.step, current.action, step.state if step is not None else "", leading
 
 
 def _course(repair: NodeRepair) -> tuple[object, ...]:
