@@ -14,6 +14,7 @@ from sickbay.apiserver.writes import Caller, Write
 LEASES = "leases.coordination.k8s.io"
 FIELDS = {"holderIdentity": str, "leaseDurationSeconds": int, "renewTime": str, "leaseTransitions": int}
 """What a renewal sets, and of which type."""
+KEYS = {"metadata", "spec"}
 
 
 def renewed(store: Store, name: str, namespace: str, patch: Obj, caller: Caller) -> Obj | None:
@@ -41,6 +42,8 @@ def _plain(patch: Obj, old: Obj) -> bool:
     before = old["metadata"]
     if meta and meta != {"resourceVersion": before["resourceVersion"]}:
         return False
-    if "managedFields" in before or "deletionTimestamp" in before or not patch.keys() <= {"metadata", "spec"}:
+    if "managedFields" in before or "deletionTimestamp" in before or not patch.keys() <= KEYS:
         return False
-    return isinstance(spec, dict) and all(type(value) is FIELDS.get(field) for field, value in spec.items())
+    if not isinstance(spec, dict):
+        return False
+    return all(type(value) is FIELDS.get(field) for field, value in spec.items())

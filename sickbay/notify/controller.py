@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -26,7 +26,7 @@ from sickbay.kube import errors
 from sickbay.kube.client import Client
 from sickbay.kube.informer import Informer
 from sickbay.kube.leadership import Leadership
-from sickbay.kube.lease import Elector
+from sickbay.kube.lease import Elector, LeaseTimes
 from sickbay.kube.workqueue import WorkQueue
 from sickbay.notify.channels import Channel, NotDelivered
 from sickbay.notify.messages import Due, Message, digest, of_infra_event, of_recovery, of_repair
@@ -52,6 +52,7 @@ class NotifyOptions:
     namespace: str = "sickbay-system"
     digest: timedelta = timedelta(hours=24)
     """Between two digests, counted from midnight UTC; 0 = none."""
+    lease: LeaseTimes = field(default_factory=LeaseTimes)
 
 
 class NotifyController:
@@ -70,7 +71,7 @@ class NotifyController:
         self._queue: WorkQueue[Key] = WorkQueue(clock, randomness, name="notify", metrics=client.metrics)
         self._elector = Elector(
             client, clock, randomness, name="sickbay-notify",
-            namespace=self._options.namespace, identity=self._options.identity,
+            namespace=self._options.namespace, identity=self._options.identity, times=self._options.lease,
         )  # fmt: skip
         registry = registry or CollectorRegistry()
         labels = ["channel", "category"]

@@ -21,6 +21,7 @@ from sickbay.api.kinds import LEASE, Kind
 from sickbay.apiserver.app import ApiServer
 from sickbay.apiserver.errors import Obj
 from sickbay.apiserver.renewal import LEASES, renewed
+from sickbay.apiserver.writes import Caller
 from sickbay.clock import Clock, rfc3339_micro
 from sickbay.detect.alarm import Alarm
 from sickbay.detect.rhythm import Rhythm
@@ -43,13 +44,15 @@ class Lane:
     def __init__(self, server: ApiServer, weather: Weather, life: Life, line: Line) -> None:
         self._server, self._weather, self._life = server, weather, life
         self._headers = dict(line.who)
+        self._caller: Caller | None = None
 
     def renew(self, name: str, namespace: str, patch: Obj) -> Obj | None:
         """The renewed Lease; None, with nothing done, where only the ordinary way will do."""
         if self._weather.faults or self._life.frozen or not self._life.alive:
             return None
-        caller = self._server.authenticator.caller(self._headers)
-        return renewed(self._server.store, name, namespace, patch, caller)
+        if self._caller is None:
+            self._caller = self._server.authenticator.caller(self._headers)
+        return renewed(self._server.store, name, namespace, patch, self._caller)
 
 
 class BeatClient(Client):

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 from sickbay.apiserver.errors import Obj
@@ -94,8 +95,7 @@ class History:
 
     def _note_ours(self, write: Write) -> None:
         obj: dict[str, Any] = write.new or write.old or {"metadata": {}}
-        name = "/".join(part for part in (write.kind, write.namespace, write.name) if part)
-        by = write.user_agent.split("/", 1)[0].split(" ", 1)[0].removeprefix("sickbay-")
+        name, by = _named(write.kind, write.namespace, write.name), _component(write.user_agent)
         at, uid = self._journal.now(), obj["metadata"].get("uid", "")
         self._journal.writes.append(Written(write.verb, by, at, name, write.subresource, uid))
         if write.resource != "pods" or write.verb not in ("evict", "delete") or _dead(obj):
@@ -138,6 +138,16 @@ class History:
 def _dead(pod: Obj) -> bool:
     """Nothing of it runs any more, so that taking the object away destroys nothing."""
     return (pod.get("status") or {}).get("phase") in ("Succeeded", "Failed")
+
+
+@lru_cache(maxsize=4096)
+def _named(*parts: str) -> str:
+    return "/".join(part for part in parts if part)
+
+
+@lru_cache(maxsize=256)
+def _component(user_agent: str) -> str:
+    return user_agent.split("/", 1)[0].split(" ", 1)[0].removeprefix("sickbay-")
 
 
 def _told_to_go(write: Write) -> bool:

@@ -75,10 +75,10 @@ class Clockwork:
         for told in self.applied:
             told()
 
-    def look(self) -> None:
-        """Something has changed: see which conditions have come true."""
+    def look(self, beat: bool = False) -> None:
+        """Something has changed (only a Lease, for a `beat`): see which conditions have come true."""
         for armed in self.armed:
-            if armed.expression is None or armed.left <= 0:
+            if armed.expression is None or armed.left <= 0 or (beat and not armed.expression.timely):
                 continue
             true = armed.expression.judge().true
             if true and not armed.was_true:

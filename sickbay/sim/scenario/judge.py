@@ -34,6 +34,7 @@ class Case:
         self.outcome: Outcome | None = None
         self._expressions = expressions
         self._expression: Expression = expressions.compile(expectation.text)
+        self.timely = self._expression.timely
 
     def judge_now(self, whole: bool = True) -> None:
         """Something has changed. Not `whole`: entries of this moment are still to be applied, so that what must hold

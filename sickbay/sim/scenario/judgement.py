@@ -19,6 +19,7 @@ from sickbay.sim.scenario.functions import View, moment
 from sickbay.sim.world import World
 
 _NOW = re.compile(r"\bnow\b")
+_TIMELY = re.compile(r"\b(now|nodeAt|same|metric|Lease)\b")
 _LOOKS = re.compile(
     r"(?:node|nodeAt|repair|repairs|pool|hold|object|job|recovery|pods|tasks|actions|calls|events|writes|messages"
     r"|same|tainted|cordoned|healthy|metric)\((?:[^()]|\([^()]*\))*\)(?:\.\??[A-Za-z_]\w*(?!\w*\()|\[[^\]]*\])*"
@@ -90,6 +91,8 @@ class Expression:
         self._compiled, self._expressions = compiled, expressions
         self._last: Verdict | None = None
         self._seen: dict[str, float] = {}
+        self.timely = _TIMELY.search(text) is not None
+        """Whether it may come out otherwise although nothing has changed but the time, or a Lease."""
 
     def judge(self) -> Verdict:
         """The verdict at this moment; the last one where nothing it looked at has changed."""

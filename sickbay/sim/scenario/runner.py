@@ -65,6 +65,7 @@ class _Run:
         self._invariants = Invariants(self._world)
         self._clockwork = Clockwork(self._world, scenario.timeline, self._expressions)
         self._cases = [Case(expectation, self._expressions) for expectation in scenario.expect]
+        self._timely = [case for case in self._cases if case.timely]
 
     async def run(self) -> None:
         world, scenario = self._world, self._scenario
@@ -101,10 +102,15 @@ class _Run:
                 loop.call_at(at, loop.call_at_rest, case.judge_moment)
 
     def _after_write(self, write: Write) -> None:
-        # Heartbeats say nothing that an expression could have been waiting for.
-        if write.old is write.new or (write.resource == LEASES and write.namespace == "kube-node-lease"):
+        if write.old is write.new:
             return
-        self._changed()
+        if write.resource != LEASES:
+            self._changed()
+        elif write.namespace != "kube-node-lease":
+            # Heartbeats say nothing that an expression could have been waiting for, but that time goes on.
+            self._clockwork.look(beat=True)
+            for case in self._timely:
+                case.judge_now(whole=not self._clockwork.applying)
 
     def _changed(self) -> None:
         self._clockwork.look()
