@@ -105,7 +105,8 @@ class Client:
     ) -> None:
         self.http = http
         self.watch_pace = watch_pace
-        """How much longer than usual watches stay open and may be silent: the server must keep the same pace."""
+        """How much longer than usual watches stay open and may be silent, and how much rarer caches are compared with a
+        list. The server's bookmarks must keep the same pace."""
         self.user_agent = user_agent
         self._outgoing = Outgoing(http, user_agent)
         self._exchange: Exchange = exchange or self._outgoing

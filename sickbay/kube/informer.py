@@ -93,9 +93,10 @@ class Informer(Generic[T]):
         self._clock = clock
         self._randomness = randomness
         self._namespace, self._labels, self._fields = namespace, labels, fields
-        self._resync = resync
+        self._resync = resync * client.watch_pace
         self._watch_seconds = watch_seconds * client.watch_pace
-        self._silence = silence * client.watch_pace
+        self._silence, self._quiet_for = silence, silence * client.watch_pace
+        self._watching = False
         self._metrics = metrics or client.metrics
         self._handlers: list[Handler[T]] = []
         self._backoff = Backoff(randomness, BACKOFF_LOW, BACKOFF_HIGH)
@@ -131,7 +132,7 @@ class Informer(Generic[T]):
 
     def sees(self) -> bool:
         """Whether what is cached is what there is: the API server was heard of within twice the silence limit."""
-        return self.synced.is_set() and self.age() < 2 * self._silence
+        return self.synced.is_set() and self.age() < 2 * (self._quiet_for if self._watching else self._silence)
 
     def observe_write(self, obj: T) -> None:
         """Take in the server's answer to a write of our own, so that the next decision already sees it.
@@ -205,16 +206,20 @@ class Informer(Generic[T]):
             self._labels,
             self._fields,
             timeout_seconds=self._seconds(),
-            silence=self._silence,
+            silence=self._quiet_for,
         )
-        async with aclosing(stream) as events:
-            async for event in events:
-                self._heard = self._clock.monotonic()
-                self._spoke = True
-                if epoch == self._epoch:
-                    self._receive(event)
-                if epoch != self._epoch or self._heard >= self._compare_at:
-                    return
+        self._watching = True
+        try:
+            async with aclosing(stream) as events:
+                async for event in events:
+                    self._heard = self._clock.monotonic()
+                    self._spoke = True
+                    if epoch == self._epoch:
+                        self._receive(event)
+                    if epoch != self._epoch or self._heard >= self._compare_at:
+                        return
+        finally:
+            self._watching = False
 
     def _seconds(self) -> int:
         """Up to twice the usual time, by lot, so that the watches of all replicas do not end together."""

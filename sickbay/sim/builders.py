@@ -6,26 +6,21 @@ Imports are late: a world that runs no agent loads none of it.
 from __future__ import annotations
 
 from dataclasses import fields
-from typing import Any, cast
+from typing import Any
 
 from sickbay.notify.messages import Message
 from sickbay.sim.components import NAMESPACE, Main, Outside
 from sickbay.sim.journal import Journal
 from sickbay.sim.process import Running
 
-RARELY = 3600.0
-"""Seconds between two comparisons of a cache with a list, at most."""
 SLOWEST = 10.0
 """How much rarer than usual decide's look at everything gets at most: 10 minutes. What waits has its own moments."""
 
 
 def _chosen(options: type[Any], component: str, outside: Outside) -> dict[str, Any]:
-    """What the run sets of a component's options; the paces of its Lease and of its comparisons where it has any."""
-    settings, known = outside.settings, {field.name: field.default for field in fields(options)}
-    paced: dict[str, Any] = {"lease": settings.lease} if "lease" in known else {}
-    if "resync" in known and settings.watch_pace > 1.0:
-        paced["resync"] = min(RARELY, cast("float", known["resync"]) * settings.watch_pace)
-    return {**paced, **settings.options_of(component)}
+    """What the run sets of a component's options; the pace of its Lease where it has one."""
+    paced = {"lease": outside.settings.lease} if any(field.name == "lease" for field in fields(options)) else {}
+    return {**paced, **outside.settings.options_of(component)}
 
 
 async def agent(running: Running, outside: Outside) -> None:

@@ -43,7 +43,7 @@ class Settings:
     pace: float = 1.0
     """How much rarer than usual heartbeats and renewals of Leases are; see `pace_for`."""
     watch_pace: float = 1.0
-    """How much longer than usual watches stay open, and how much rarer their bookmarks are."""
+    """How much longer than usual watches stay open, and how much rarer their bookmarks and caches' comparisons are."""
     shortcuts: bool = False
     """Beats of idle parts are carried out without their price; see `beats`."""
     options: dict[str, dict[str, Any]] = field(default_factory=dict)

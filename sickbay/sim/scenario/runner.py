@@ -23,8 +23,8 @@ from sickbay.sim.world import World
 
 CREATOR = "scenario"
 
-UNHURRIED: dict[str, Any] = {"shortcuts": True, "watch_pace": 12.0}
-"""Settings of long runs. With this pace watches last until informers compare with a list, which is once an hour."""
+UNHURRIED: dict[str, Any] = {"shortcuts": True, "watch_pace": 60.0}
+"""Settings of long runs: watches last for hours, with a bookmark in each."""
 
 
 @dataclass(slots=True)
