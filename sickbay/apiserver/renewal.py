@@ -23,7 +23,7 @@ def renewed(store: Store, name: str, namespace: str, patch: Obj, caller: Caller)
     `patch` may set fields of `spec`, under the condition of a `metadata.resourceVersion`, and nothing else. Texts are
     taken as they are: `renewTime` must be RFC 3339 with microseconds, as the ordinary way would store it.
     """
-    old = store.find(LEASES, name, namespace)
+    old = store.find(LEASES, name, namespace) if store.decides else None
     if old is None or not _plain(patch, old):
         return None
     spec: Obj = {**(old.get("spec") or {}), **patch["spec"]}

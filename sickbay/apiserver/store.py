@@ -51,6 +51,9 @@ def copied(obj: Obj) -> Obj:
 class Store:
     """All objects of one cluster."""
 
+    decides = True
+    """False where what is written here is only asked for: then nothing may be put past `create` and `patch`."""
+
     def __init__(
         self, clock: Clock, randomness: Randomness, *, history: int = HISTORY, journal: Journal | None = None
     ) -> None:

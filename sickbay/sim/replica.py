@@ -40,6 +40,8 @@ Request = Callable[[], Awaitable[Obj | None]]
 class Replica(Store):
     """See the module. `run` until cancelled; `writer` gives the client that speaks for a caller."""
 
+    decides = False
+
     def __init__(
         self, clock: Clock, randomness: Randomness, reader: Client, writer: Callable[[Caller], Client]
     ) -> None:
