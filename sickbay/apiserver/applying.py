@@ -61,8 +61,18 @@ def _check(view: Served, config: Obj, name: str) -> None:
         raise bad_request("metadata.managedFields must be nil")
     if metadata.setdefault("name", name) != name:
         raise bad_request(f"the name of the object ({metadata['name']}) does not match the name on the URL ({name})")
+    if view.type.custom is None:
+        plain = _without_nulls(config)
+        config.clear()
+        config.update(plain)
     if unknown := next(iter(_unknown(view, config)), ""):
         raise _undeclared(view, config, unknown)
+
+
+def _without_nulls(config: Obj) -> Obj:
+    """A null in a configuration of a built-in kind says nothing: it neither sets a field nor gives one up."""
+    kept = {key: value for key, value in config.items() if value is not None}
+    return {key: _without_nulls(value) if isinstance(value, dict) else value for key, value in kept.items()}
 
 
 def _unknown(view: Served, config: Obj) -> list[str]:

@@ -12,6 +12,10 @@ from sickbay.apiserver.resources import Served
 def check_identity(view: Served, obj: Obj) -> None:
     """Fill in kind and apiVersion, or raise StatusError (400, 422) saying what does not fit."""
     kind, version = view.type.kind, view.api_version
+    for field in ("kind", "apiVersion"):
+        if not isinstance(obj.get(field), str | None):
+            why = f"{field}: a text is needed, not {obj[field]!r}"
+            raise bad_request(f"the object provided is unrecognized (must be of type {kind}): {why}")
     if view.type.custom is None:
         for field, value in (("kind", kind), ("apiVersion", version)):
             if not obj.get(field):

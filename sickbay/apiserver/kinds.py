@@ -307,3 +307,6 @@ class PriorityStrategy(Strategy):
 
     def prepare_create(self, obj: Obj, store: Store) -> None:
         obj.setdefault("preemptionPolicy", "PreemptLowerPriority")
+
+    def prepare_update(self, new: Obj, old: Obj) -> None:
+        new.setdefault("preemptionPolicy", "PreemptLowerPriority")

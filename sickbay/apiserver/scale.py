@@ -27,6 +27,7 @@ from sickbay.apiserver.store import Store
 from sickbay.apiserver.workload_printers import selector_text
 
 _PATCHES = {"application/json-patch+json": JSON, "application/merge-patch+json": MERGE}
+_STRATEGIC = "application/strategic-merge-patch+json"
 SCALE = ("autoscaling", "v1", "Scale")
 _BUILT_IN = {"specReplicasPath": ".spec.replicas", "statusReplicasPath": ".status.replicas"}
 
@@ -91,6 +92,8 @@ def _selector(kind: ResourceType, obj: Obj) -> str:
 
 def _patched(request: ResourceCall, scale: Obj) -> Obj:
     patch_type = _PATCHES.get(request.call.content_type)
+    if request.call.content_type == _STRATEGIC and request.view.type.custom is None:
+        patch_type = MERGE  # a Scale has no lists
     if patch_type is None:
         raise unsupported_patch()
     patched = patcher(request.view.type, decode_patch(request.call), patch_type)(scale)

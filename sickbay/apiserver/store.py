@@ -285,7 +285,10 @@ class Store:
                 lambda: versions.updated(kind, applied.obj, old, subresource, None, lambda: applier, managed),
                 dry_run,
             ), False
-        new = versions.created(self, kind, applied.obj, namespace, None, managed)
+        try:
+            new = versions.created(self, kind, applied.obj, namespace, None, managed)
+        except Undecodable as error:
+            raise error.of_patch() from None
         if dry_run:
             return new, True
         stored = self.put(kind, new)

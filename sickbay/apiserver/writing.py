@@ -55,13 +55,17 @@ def create(store: Store, request: ResourceCall) -> Answer:
 
 def _admitted(store: Store, request: ResourceCall, obj: Obj) -> Obj:
     """What is asked of nodes and pods at the door, and not of those that are put into the store directly."""
-    kind = request.view.type
-    if kind.go_type is not None:
-        obj = decoded(kind.go_type, f'{kind.kind} in version "{kind.version}"', obj)
+    obj = _decode(request, obj)
     if request.key == "nodes":
         return new_node(obj)
     check_new_pod(store, obj)
     return obj
+
+
+def _decode(request: ResourceCall, obj: Obj) -> Obj:
+    """A built-in kind as its Go type holds it. Raises StatusError(400)."""
+    kind = request.view.type
+    return obj if kind.go_type is None else decoded(kind.go_type, f'{kind.kind} in version "{kind.version}"', obj)
 
 
 def new_node(obj: Obj) -> Obj:
@@ -118,7 +122,12 @@ def update(store: Store, request: ResourceCall) -> Answer:
         obj["metadata"] = {**obj["metadata"], "resourceVersion": ""}
         new = store.create(request.key, obj, target.namespace, **options)
         return Answer(201, object_json(store, request.view, new), warnings)
-    new = store.update(request.key, obj, target.namespace, subresource=target.subresource, **options)
+    try:
+        new = store.update(request.key, obj, target.namespace, subresource=target.subresource, **options)
+    except StatusError:
+        # A body that is none is told before an object that is not there, or not as it was.
+        _decode(request, obj)
+        raise
     return Answer(200, object_json(store, request.view, new), warnings)
 
 
@@ -160,7 +169,7 @@ def patch(store: Store, request: ResourceCall) -> Answer:
 def delete(store: Store, request: ResourceCall) -> Answer:
     target = request.target
     if target.subresource:
-        raise method_not_allowed()
+        raise method_not_allowed() if target.subresource in request.view.type.subresources else no_such_path()
     options = delete_options(request.call)
     gone = _delete_one(store, request, target.namespace, target.name, options)
     if not gone.gone or request.view.type.strategy.returns_deleted:

@@ -271,3 +271,10 @@ async def test_what_kubectl_applied_in_its_old_way_it_applies_in_the_new_one_too
     answer = await server.call("PATCH", url, config, PATCH_TYPES["apply"], user_agent="kubectl/v1.36.3")
     assert (answer.code, answer.body["data"]) == (200, {"a": "3"})
     assert "annotations" not in answer.body["metadata"]
+
+
+async def test_a_null_in_a_configuration_says_nothing(server: Server) -> None:
+    path = await server.node(labels={"a": "b"})
+    config = {"apiVersion": "v1", "kind": "Node", "metadata": {"name": path.rpartition("/")[2], "labels": None}}
+    answer = await server.patch("apply", f"{path}?fieldManager=m&force=true", config)
+    assert (answer.code, answer.body["metadata"]["labels"]) == (200, {"a": "b"})

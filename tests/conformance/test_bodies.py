@@ -235,3 +235,26 @@ async def test_a_patch_does_not_change_what_kind_an_object_is(server: Server, ma
     assert (merged.code, {field for _, field, _ in merged.causes}) == (422, {"patch"})
     strategic = await server.patch("strategic", f"{maps}/x", {word: "Other"})
     assert (strategic.code, strategic.body["kind"], strategic.body["apiVersion"]) == (200, "ConfigMap", "v1")
+
+
+async def test_a_body_that_is_none_is_told_before_an_object_that_is_not_there(server: Server, maps: str) -> None:
+    absent = await server.put(f"{maps}/y", {"metadata": {"name": "y"}, "data": {"a": 5}})
+    assert (absent.code, absent.reason) == (400, "BadRequest")
+    stale = {"metadata": {"name": "x", "resourceVersion": "1"}, "data": {"a": 5}}
+    assert (await server.put(f"{maps}/x", stale)).code == 400
+
+
+@pytest.mark.parametrize(("part", "code"), [("nowhere", 404), ("status", 404)])
+async def test_what_is_not_served_below_an_object_cannot_be_deleted(
+    server: Server, maps: str, part: str, code: int
+) -> None:
+    assert (await server.delete(f"{maps}/x/{part}")).code == code
+
+
+async def test_options_in_the_body_are_all_there_are(server: Server, maps: str) -> None:
+    assert (await server.call("DELETE", f"{maps}/x?dryRun=All", {"dryRun": ["All"]})).code == 200
+    assert (await server.get(f"{maps}/x")).code == 200
+    assert (await server.delete(f"{maps}/x?dryRun=All")).code == 200
+    assert (await server.get(f"{maps}/x")).code == 200
+    assert (await server.call("DELETE", f"{maps}/x?dryRun=All", {})).code == 200
+    assert (await server.get(f"{maps}/x")).code == 404
