@@ -65,6 +65,16 @@ def test_a_bad_file_is_told_without_a_traceback(files):
     assert "Traceback" not in result.output
 
 
+def test_a_field_that_no_such_kind_has_is_told_and_fails_nothing(files):
+    pool = "{apiVersion: sickbay.dev/v1alpha1, kind: RepairPool, metadata: {name: train}, spec: {maxUnavailabel: 1}}"
+    (files / "typo.yaml").write_text(GOOD + f"  objects: [{pool}]\n  variants: [{{name: a}}, {{name: b}}]\n")
+    result = call("typo.yaml")
+    assert result.exit_code == 0
+    (told,) = result.stderr.splitlines()
+    assert told.startswith("typo.yaml:9: spec.objects[0]: RepairPool train: unknown field spec.maxUnavailabel")
+    assert "did you mean 'maxUnavailable'?" in told
+
+
 def test_a_directory_stands_for_its_files(files):
     (files / "broken.yaml").unlink()
     assert "2 runs, 1 ok, 1 failed" in call(".").output
