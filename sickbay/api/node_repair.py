@@ -266,6 +266,12 @@ class NodeRepair(Object):
     )
 
     @property
+    def follows_plan(self) -> bool:
+        """The step at hand belongs to the plan as it is. Not so between the two writes that bring a new plan: what
+        stands in status was ordered under the old one."""
+        return self.status.current.plan_generation in (0, self.spec.plan.generation)
+
+    @property
     def uncleared(self) -> list[str]:
         """Types of the faults that are not proven gone."""
         return [fault.type for fault in self.spec.faults if fault.cleared_at is None]

@@ -29,6 +29,9 @@ class Current(Part):
     step: Annotated[str, says("Which of the five; empty = none yet", enum=[*Step, ""])] = ""
     stage: Annotated[str, says("Its hooks run: before or after it; empty = the step itself", enum=[*Stage, ""])] = ""
     attempt: Annotated[Count, says("Number of the attempt, counted through the whole repair")] = 0
+    plan_generation: Annotated[
+        Count, says("Generation of the plan it belongs to; while spec.plan has another one nothing is done; 0 = any")
+    ] = 0
     action: Annotated[str, says("Repair: the act of this attempt", enum=[*Action, ""])] = ""
     args: Annotated[Nullable[dict[str, Line]], says("What the step needs to know", maxProperties=16)] = {}
     since: Annotated[Time | None, says("Since when")] = None

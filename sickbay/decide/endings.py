@@ -110,7 +110,7 @@ def start_rollback(work: Work, message: str, foreign_cordon: bool) -> None:
     current, state = work.current, work.state(Step.UNQUARANTINE)
     current.step = Step.UNQUARANTINE
     current.attempt += 1
-    current.action, current.stage = "", ""
+    current.action, current.stage, current.plan_generation = "", "", work.plan.generation
     current.args = {CORDON: FOREIGN} if foreign_cordon else {}
     current.since = rfc3339(work.now)
     state.state, state.started = StepState.RUNNING, rfc3339(work.now)

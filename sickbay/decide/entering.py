@@ -203,7 +203,7 @@ def _replanned(work: Work) -> bool:
         return False
     if group.of(work) is not None:
         return False  # the domain's fault comes first; the node's own has to be gone before it returns
-    ready = {fault.type for fault in faults if faultstate.lasts(work, fault)}
+    ready = {fault.type for fault in faults if fault.cleared_at is None and faultstate.lasts(work, fault)}
     lead = next((active for active in work.view.active if active.name in ready), None)
     if lead is None or lead.name == faults[0].type or not strength(lead.type):
         return False  # one without a remedy has no plan of its own to follow: it has to be gone in Validate

@@ -18,7 +18,7 @@ from sickbay.api.fault_type import FaultType, Validation
 from sickbay.api.names import condition_type
 from sickbay.api.node_repair import FaultSource, NodeRepair, RepairFault
 from sickbay.api.repair_step import Attempt
-from sickbay.api.words import StepState
+from sickbay.api.words import Step, StepState
 from sickbay.clock import parse_time, rfc3339
 from sickbay.decide import group, recorded, suspects
 from sickbay.decide.actionable import wants_repair
@@ -159,6 +159,17 @@ def lasts(work: Work, fault: RepairFault) -> bool:
     """The fault has been seen for the `for` of its type."""
     known = work.view.types.get(fault.type)
     return known is None or work.moment(fault.first_seen) + parse_duration(known.spec.for_ or "0s") <= work.now
+
+
+def since_act(work: Work, fault: RepairFault) -> bool:
+    """The fault was first seen after the last act, or in the boot that this act brought about."""
+    seen = work.moment(fault.first_seen)
+    attempts = work.repair.status.step(Step.REPAIR).attempts
+    if not attempts:
+        return seen > work.moment(work.state(Step.VALIDATE).started)
+    last = attempts[-1]
+    in_new_boot = fault.boot_id != "" and fault.boot_id == last.proof.get("bootID")
+    return seen > work.moment(last.ended) or (in_new_boot and seen > work.moment(last.started))
 
 
 def all_clear(repair: NodeRepair) -> bool:

@@ -221,7 +221,7 @@ def go_to(work: Work, step: str, message: str = "") -> None:
     """Stand before a step that has not begun."""
     current = work.current
     current.step, current.action, current.args = step, "", {}
-    current.stage = ""
+    current.stage, current.plan_generation = "", work.plan.generation
     current.since = rfc3339(work.now)
     current.waits_for = current.on_deadline = ""
     current.deadline = None

@@ -78,7 +78,7 @@ def _whole_node(work: Work, count: int, most: int) -> None:
     if plan is work.plan or (step and work.state(step).started and work.state(step).finished is None):
         return
     reason = f"{count} cards are sick, more than maxDevicesPerNode ({most}): the node is taken out instead"
-    work.repair.spec.plan = msgspec.structs.replace(plan, generation=work.plan.generation + 1, reason=reason)
+    work.follow(msgspec.structs.replace(plan, reason=reason))
     work.note("RepairReplanned", reason)
     if step:
         work.current.attempt += 1

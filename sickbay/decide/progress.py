@@ -26,6 +26,7 @@ from sickbay.decide import (
     isolation,
     mandate,
     people,
+    replan,
     resolve,
     restoring,
     running,
@@ -59,6 +60,7 @@ def _look(work: Work) -> Work:
     repair, view = work.repair, work.view
     if node_lost(repair, view.node):
         return _gone(work)
+    replan.finish(work)
     if repair.spec.origin != Origin.MANUAL and not work.plan.steps:
         return end(work, Outcome.CANCELLED_BY_PERSON, work.plan.reason)  # a tombstone: see memory.py
     if view.withdrawn:
@@ -188,6 +190,7 @@ def _left_quarantined(work: Work) -> Work:
         theirs = again or not work.node.unschedulable or cordoned_anew(work.node)
         work.current.step, work.current.args = Step.UNQUARANTINE, {CORDON: FOREIGN} if theirs else {}
         work.current.attempt += 1
+        work.current.plan_generation = work.plan.generation
         step = work.state(Step.UNQUARANTINE)
         step.state, step.started = StepState.RUNNING, rfc3339(work.now)
         if not failed:

@@ -5,8 +5,9 @@ from __future__ import annotations
 import msgspec
 
 from sickbay.api.repair_plan import Plan, PlanStep
-from sickbay.api.words import Step, StepState
-from sickbay.decide import gate
+from sickbay.api.words import Phase, ReportState, Step, StepState
+from sickbay.clock import rfc3339
+from sickbay.decide import faultstate, gate
 from sickbay.decide.plan import ORDER
 from sickbay.decide.work import Work
 
@@ -24,9 +25,8 @@ def take_over(work: Work, plan: Plan, lead: str, why: str) -> None:
     """Follow `plan` for the fault `lead` from here on, and stand before its first step that is not done."""
     work.repair.spec.faults.sort(key=lambda fault: fault.type != lead)
     plan.steps = _merged(work, plan)
-    plan.generation = work.plan.generation + 1
     plan.isolate = work.plan.isolate
-    work.repair.spec.plan = plan
+    work.follow(plan)
     work.status.outcome = work.status.needs = ""
     work.status.urgency = None
     work.current.attempt += 1
@@ -44,12 +44,38 @@ def taken_out_too(work: Work, plan: Plan, fault: str) -> None:
     added = [s for s in plan.steps if s.step not in known and s.step not in (Step.REPAIR,)]
     steps = sorted([*work.plan.steps, *added], key=lambda step: ORDER.index(step.step))
     reason = f"{fault} takes the node out of service as well"
-    generation = work.plan.generation + 1
-    work.repair.spec.plan = msgspec.structs.replace(work.plan, steps=steps, generation=generation, reason=reason)
+    work.follow(msgspec.structs.replace(work.plan, steps=steps, reason=reason))
     work.current.attempt += 1
     work.state(Step.VALIDATE).state = StepState.WAITING
     work.note("RepairReplanned", reason)
     gate.go_to(work, first_undone(work), reason)
+
+
+def finish(work: Work) -> None:
+    """A new plan was written, and what follows from it was not any more: the process died, or the record had changed
+    in between. What was ordered under the old plan is over, with what execute says of it; go on by the new one."""
+    current = work.current
+    if not current.step or work.repair.follows_plan:
+        return
+    if work.status.phase == Phase.CANCELLING:
+        current.plan_generation = work.plan.generation  # the way back is the same under every plan
+        return
+    state = work.state(current.step)
+    if state.state == StepState.RUNNING:
+        report = work.report()
+        ended = report is not None and report.state in (ReportState.DONE, ReportState.FAILED, ReportState.UNKNOWN)
+        work.close_attempt(report.state if report is not None and ended else StepState.CANCELLED)
+        done = report is not None and report.state == ReportState.DONE
+        state.state, state.finished = (StepState.DONE, rfc3339(work.now)) if done else (StepState.WAITING, None)
+    current.attempt += 1
+    lead = next(iter(work.repair.spec.faults), None)
+    fresh = lead is not None and lead.cleared_at is None and faultstate.since_act(work, lead)
+    if fresh or not work.is_state(Step.REPAIR, StepState.DONE):
+        work.state(Step.REPAIR).state = StepState.WAITING
+    work.state(Step.VALIDATE).state = StepState.WAITING
+    work.status.outcome = work.status.needs = ""
+    work.status.urgency = None
+    gate.go_to(work, first_undone(work), work.plan.reason)
 
 
 def _merged(work: Work, plan: Plan) -> list[PlanStep]:

@@ -55,7 +55,7 @@ def _no_rung(work: Work) -> None:
 def _grow(work: Work, plan: Plan) -> None:
     """Follow a plan that empties the node first. A drain that left pods on it has to be done again, in full."""
     before = work.plan.step(Step.DRAIN)
-    work.repair.spec.plan = plan
+    work.follow(plan)
     if before is not None and before != plan.step(Step.DRAIN):
         work.state(Step.DRAIN).state = StepState.WAITING
     first = first_undone(work)

@@ -142,7 +142,12 @@ def _new_fault(work: Work) -> bool:
     recorded = {} if worn_out(work) else {f.type: f for f in work.repair.spec.faults}
     for active in work.view.active:
         fault = recorded.get(active.name)
-        if fault is None or fault.cleared_at is not None or strength(active.type) == 0 or not _since_act(work, fault):
+        if (
+            fault is None
+            or fault.cleared_at is not None
+            or strength(active.type) == 0
+            or not faultstate.since_act(work, fault)
+        ):
             continue
         if _answered(work, fault) or _young(work, active, fault):
             continue
@@ -167,17 +172,6 @@ def _answered(work: Work, fault: RepairFault) -> bool:
     """The fault leads already, and its plan came to Validate without an act: another plan would do the same again."""
     acts = work.repair.status.step(Step.REPAIR).attempts
     return fault is work.repair.spec.faults[0] and all(a.plan_generation != work.plan.generation for a in acts)
-
-
-def _since_act(work: Work, fault: RepairFault) -> bool:
-    """The fault was first seen after the last act, or in the boot that this act brought about."""
-    seen = work.moment(fault.first_seen)
-    attempts = work.repair.status.step(Step.REPAIR).attempts
-    if not attempts:
-        return seen > work.moment(work.state(Step.VALIDATE).started)
-    last = attempts[-1]
-    in_new_boot = fault.boot_id != "" and fault.boot_id == last.proof.get("bootID")
-    return seen > work.moment(last.ended) or (in_new_boot and seen > work.moment(last.started))
 
 
 def _done(work: Work, hooks_over: bool = False) -> None:

@@ -20,7 +20,7 @@ def start(work: Work) -> None:
     """Begin the current step: from here on execute carries it out."""
     current, state = work.current, work.state(work.current.step)
     state.state, state.started, state.finished = StepState.RUNNING, rfc3339(work.now), None
-    current.since = rfc3339(work.now)
+    current.since, current.plan_generation = rfc3339(work.now), work.plan.generation
     if current.step == Step.VALIDATE:
         current.args = _validation(work)
     if current.step == Step.DRAIN and work.view.provider_date is not None:

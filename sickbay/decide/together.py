@@ -48,7 +48,7 @@ def left(work: Work) -> bool:
         return False
     plan = without_domain_acts(work.plan)
     reason = f"enough members of {work.repair.spec.group.id} are back; this one goes on alone"
-    work.repair.spec.plan = msgspec.structs.replace(plan, generation=work.plan.generation + 1, reason=reason)
+    work.follow(msgspec.structs.replace(plan, reason=reason))
     work.repair.spec.group = Group()
     work.current.action, work.current.args = "", {}
     work.current.attempt += 1

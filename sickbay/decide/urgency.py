@@ -126,12 +126,12 @@ def raised(work: Work) -> None:
             continue
         plan = msgspec.structs.replace(
             work.plan,
-            generation=work.plan.generation + 1,
             urgency=str(level),
             ceiling=active.type.spec.ceiling or CEILING,
             reason=f"{work.plan.reason}; {active.name} cannot wait as long",
         )
-        work.repair.spec.plan, work.status.urgency = plan, None
+        work.follow(plan)
+        work.status.urgency = None
         work.note("RepairReplanned", f"{active.name} is to be treated {level}")
 
 

@@ -11,6 +11,8 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
+import msgspec
+
 from sickbay.api import names
 from sickbay.api.core import Node
 from sickbay.api.fault_type import FaultType
@@ -160,8 +162,19 @@ class Work:
         report = self.state(self.current.step).report
         if not report.state or report.attempt != self.current.attempt:
             return None
-        same_plan = self.current.step == Step.REPAIR or report.plan_generation == self.plan.generation
+        same_plan = self.current.step == Step.REPAIR or report.plan_generation == self.ordered_under
         return report if same_plan else None
+
+    @property
+    def ordered_under(self) -> int:
+        """Generation of the plan that the step at hand belongs to."""
+        return self.current.plan_generation or self.plan.generation
+
+    def follow(self, plan: Plan) -> None:
+        """Let this plan take the place of the one at hand, under the next generation; what comes next belongs to it."""
+        generation = self.plan.generation + 1
+        self.repair.spec.plan = msgspec.structs.replace(plan, generation=generation)
+        self.current.plan_generation = generation
 
     def moment(self, text: str | None) -> datetime:
         """A time of the record; `now` where it is missing."""
@@ -214,7 +227,7 @@ class Work:
         step.attempts.append(
             Attempt(
                 n=current.attempt,
-                plan_generation=report.plan_generation if report is not None else self.plan.generation,
+                plan_generation=report.plan_generation if report is not None else self.ordered_under,
                 action=current.action,
                 started=step.started,
                 ended=rfc3339(self.now),

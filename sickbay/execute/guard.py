@@ -44,7 +44,8 @@ class Superseded(Exception):
 def in_work(repair: NodeRepair) -> bool:
     """True when the record asks for something to be done."""
     current = repair.status.current
-    return bool(current.step) and repair.status.step(current.step).state == StepState.RUNNING
+    running = bool(current.step) and repair.status.step(current.step).state == StepState.RUNNING
+    return running and repair.follows_plan
 
 
 def to_restore(repair: NodeRepair) -> bool:

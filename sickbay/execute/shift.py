@@ -132,6 +132,8 @@ class Shift:
 
         Raises ApiError (look again, with back-off) and NotLeading.
         """
+        if not repair.follows_plan:
+            return None  # what follows from the new plan is about to be written
         node = self._tools.nodes.get(repair.spec.node.name)
         try:
             return await self._look(repair, guard.check_node(repair, node))

@@ -28,7 +28,9 @@ from typing import Any
 import msgspec
 
 from sickbay.api import names, resolution
+from sickbay.api.core import Node
 from sickbay.api.node_repair import NodeRepair
+from sickbay.api.nodemarks import read_mark
 from sickbay.api.words import ENDED, Outcome, Phase, Step, StepState
 from sickbay.apiserver.errors import Obj
 from sickbay.apiserver.writes import Write
@@ -302,9 +304,8 @@ class Invariants:
         node = self._world.store.find(NODES, repair.spec.node.name)
         if node is None or node["metadata"]["uid"] != repair.spec.node.uid:
             return
-        if repair.status.outcome == Outcome.LEFT_QUARANTINED or any(
-            other.spec.node.uid == repair.spec.node.uid and not other.ended for other in self.repairs()
-        ):
+        of_node = [other for other in self.repairs() if other.spec.node.uid == repair.spec.node.uid]
+        if repair.status.outcome == Outcome.LEFT_QUARANTINED or any(not o.ended or _has_left(o, node) for o in of_node):
             return
         name, now = repair.spec.node.name, marks_of(node)
         known = self._nodes[repair.spec.node.uid]
@@ -324,6 +325,12 @@ class Invariants:
             last[repair.spec.node.uid] = repair
         for repair in last.values():
             self._as_before(repair)
+
+
+def _has_left(repair: NodeRepair, node: Obj) -> bool:
+    """The mark on the node is that of an ended repair whose rule returns no nodes."""
+    mark = read_mark(msgspec.convert(node, Node))
+    return repair.status.outcome == Outcome.LEFT_QUARANTINED and mark is not None and mark.uid == repair.metadata.uid
 
 
 def _automation(user: str) -> bool:

@@ -37,6 +37,7 @@ from sickbay.decide.plan import gate_of
 from sickbay.decide.progress import advance
 from sickbay.decide.running import REPAIR_SLACK
 from sickbay.decide.work import Note, View, Work
+from sickbay.execute import guard
 from tests.decide import made
 
 BOOTS = ("RebootNode", "PowerCycle", "ReprovisionNode", "RedeployNode")
@@ -157,6 +158,8 @@ class Story:
         work = advance(self.repair, view)
         assert msgspec.to_builtins(self.repair) == before, "the argument was changed"
         check(work)
+        if work.plan.generation != self.repair.spec.plan.generation and self.repair.status.current.step:
+            check_half_written(self.repair, work, view)
         return work
 
     def settle(self) -> None:
@@ -302,6 +305,16 @@ class Story:
         ours = [k for k in self.facts["annotations"] if k.startswith("sickbay.dev/")]
         asked = [k for k in self.facts["labels"] if k.startswith(made.PREFIX)]
         return not ours and not asked and self.node.unschedulable == self.outside[0]
+
+
+def check_half_written(before: NodeRepair, work: Work, view: View) -> None:
+    """A new plan is two writes, spec and then status: what stands between them, also after a crash, begins nothing."""
+    half = msgspec.structs.replace(before, spec=work.repair.spec)
+    assert not guard.in_work(half), "execute would carry out what was ordered under the old plan"
+    found = advance(half, view)
+    check(found)
+    assert found.repair.follows_plan
+    assert found.current.attempt > before.status.current.attempt, "an attempt's key would be used for another act"
 
 
 def check(work: Work) -> None:

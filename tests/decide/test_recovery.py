@@ -474,3 +474,19 @@ def test_a_young_fault_keeps_a_node_from_being_well_and_leads_only_when_it_lasts
     story.after(minutes(2))
     story.at("Repair", "Running")
     assert story.acts() == ["RebootNode", "PowerCycle"]
+
+
+def test_a_fault_that_is_proven_gone_does_not_lead_again_though_its_detector_still_shows_it():
+    """Two faults: when the remedies of the graver one are used up and it is gone, the other one leads, once."""
+    once = fault_type("test.once", remedy=["RebootNode"])
+    still = fault_type("test.still", remedy=["ResetGPU"], clears_by="condition", severity="Error")
+    story = Story("test.once", types=(once, still)).run("Quarantine", "Drain")
+    story.now += 60
+    story.reboot(clears=False)  # its condition stays; the new boot is the proof
+    story.fault("test.still")
+    story.report("Failed", "made for another boot")
+    assert story.repair.spec.faults[0].type == "test.still"
+    assert story.repair.uncleared == ["test.still"]
+    assert story.repair.spec.plan.generation == 2
+    story.settle()
+    assert (story.repair.spec.plan.generation, story.acts()) == (2, ["RebootNode", "ResetGPU"])

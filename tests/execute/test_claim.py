@@ -11,7 +11,7 @@ from sickbay.execute.guard import Stopped
 from sickbay.execute.progress import Progress, done
 from sickbay.kube import errors
 from sickbay.kube.leadership import NotLeading
-from tests.execute.kit import Bench, Driven
+from tests.execute.kit import REPAIRS, Bench, Driven
 
 
 def claims(shift: Driven, term: int) -> Claims:
@@ -158,3 +158,23 @@ async def test_reports_of_other_steps_and_what_decide_writes_stay_as_they_are() 
     assert repair.status.message == "decide's"
     assert repair.status.step("Drain").report.state == "Done"
     assert repair.status.step("Repair").state == "Running"
+
+
+@pytest.mark.parametrize("state", ["", "Claimed", "InProgress", "Done"])
+async def test_what_was_ordered_under_a_plan_that_is_replaced_is_not_done_under_the_new_one(state: str) -> None:
+    """decide brings a new plan in two writes. Between them the spec is new, and the order in status is not."""
+    bench = Bench()
+    bench.open("Repair")
+    bench.backend.keeps_keys = False
+    current: dict[str, object] = {"planGeneration": 1}
+    steps = {"Repair": {"report": {"state": state, "attempt": 1, "planGeneration": 1, "term": 1}}} if state else {}
+    bench.merge({"status": {"current": current, "steps": steps}}, REPAIRS, "r1", "status")
+    bench.merge({"spec": {"plan": {"generation": 2}}}, REPAIRS, "r1")
+    before, node = bench.repair(), bench.node()
+    await bench.shift().look()
+    assert bench.backend.acts == bench.backend.looks == []
+    assert (bench.repair(), bench.node()) == (before, node)
+    current |= {"planGeneration": 2, "attempt": 2}
+    bench.merge({"status": {"current": current}}, REPAIRS, "r1", "status")
+    await bench.shift().look()
+    assert bench.backend.sent == [bench.key]
