@@ -77,19 +77,25 @@ def chaos(
     """
     try:
         scenario = read_file(file)[0] if file is not None else None
+        results = _told(_run(seeds, scenario, jobs or os.cpu_count() or 1), output, verbose)
     except BadFileError as error:
         click.echo(str(error), err=True)
         context.exit(BAD_FILE)
+    summary = report.as_json(results) if output == "json" else report.summary(results)
+    conclude(context, summary, all(result.ok for result in results), junit, lambda: report.as_junit(results))
+
+
+def _told(runs: Iterator[tuple[str, Result]], output: str, verbose: bool) -> list[Result]:
+    """Tell of each run as it ends."""
     results = []
-    for text, result in _run(seeds, scenario, jobs or os.cpu_count() or 1):
+    for text, result in runs:
         results.append(result)
         if verbose:
             click.echo(text, nl=False, err=output == "json")
         if output == "text":
             for line in report.lines(result):
                 click.echo(line)
-    summary = report.as_json(results) if output == "json" else report.summary(results)
-    conclude(context, summary, all(result.ok for result in results), junit, lambda: report.as_junit(results))
+    return results
 
 
 def _run(seeds: range, scenario: Scenario | None, jobs: int) -> Iterator[tuple[str, Result]]:

@@ -132,3 +132,14 @@ def test_what_people_approve_after_the_end_is_held_against_no_scenario(tmp_path)
     done = call("--seeds", "1", "--scenario", str(file), "-o", "json")
     assert done.exit_code == 0, done.output
     assert json.loads(done.stdout)[0]["acts"] > 0, "the approval after the end led to a repair"
+
+
+@pytest.mark.parametrize("seeds", ["1", "1-2"], ids=["in this process", "in others"])
+def test_a_file_whose_objects_the_api_server_refuses_is_told_with_the_place(tmp_path, seeds):
+    file = tmp_path / "bad.yaml"
+    pool = "{apiVersion: sickbay.dev/v1alpha1, kind: RepairPool, metadata: {name: p}, spec: {mode: Never}}"
+    head = "apiVersion: test.sickbay.dev/v1alpha1\nkind: Scenario\nmetadata: {name: s}\nspec:\n  objects:\n"
+    file.write_text(f"{head}  - {pool}\n", encoding="utf-8")
+    done = call("--seeds", seeds, "--scenario", str(file), "--jobs", "2")
+    assert done.exit_code == 2, done.output
+    assert f"{file}:6: spec.objects[0]: RepairPool p: " in done.output

@@ -30,6 +30,10 @@ class BadFileError(Exception):
         super().__init__(f"{where}{key}: {message}" if key else f"{where}{message}")
         self.file, self.line, self.key, self.message = file, line, key, message
 
+    def __reduce__(self) -> tuple[type[BadFileError], tuple[str, int, str, str]]:
+        """On its way between processes an exception is made anew from its arguments."""
+        return type(self), (self.file, self.line, self.key, self.message)
+
 
 class Map(dict[str, Any]):
     """A YAML mapping. `lines[key]` is the line of the key, `line` that of the mapping itself."""
