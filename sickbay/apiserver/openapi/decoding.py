@@ -222,6 +222,9 @@ def _map(values: Type, value: Any, old: Any) -> Any:
 
 def unknown_paths(kind: Type, obj: Any, path: str = "") -> Iterator[str]:
     """Paths of the fields that `decoded` drops because the type does not know them."""
+    held = kind.items or kind.values
+    if held is not None and held.scalar is not None:
+        return
     if isinstance(obj, list) and kind.items is not None:
         for index, item in enumerate(obj):
             yield from unknown_paths(kind.items, item, f"{path}[{index}]")
@@ -233,5 +236,5 @@ def unknown_paths(kind: Type, obj: Any, path: str = "") -> Iterator[str]:
             below, field = f"{path}.{key}" if path else key, kind.field(key)
             if field is None:
                 yield below
-            else:
+            elif field.scalar is None:
                 yield from unknown_paths(field, item, below)
