@@ -286,7 +286,7 @@ def main() -> None:
         more.subtract(before.types)
         grew = ", ".join(f"{name} {number:+d}" for name, number in more.most_common(14))
         print(f"objects, hour {before.hour:.1f} to {after.hour:.1f}: {grew}")
-    for name, size in grown(soak) if given.trace else ():
+    for name, size in grown(soak, 25) if given.trace else ():
         print(f"  {size / 1e3:+8.1f} kB {name}")
     for problem in soak.problems:
         print(problem)

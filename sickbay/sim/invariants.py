@@ -264,6 +264,8 @@ class Invariants:
             self._break(f"{repair.metadata.name}: {step} began, though a person took the node back at {back:g}s")
 
     def _alone(self, repair: NodeRepair, step: str) -> None:
+        if repair.ended:
+            return  # a person has taken a node back that its rule had left in quarantine: the marks follow
         for other in self.repairs():
             same = other.spec.node.uid == repair.spec.node.uid and other.metadata.uid != repair.metadata.uid
             if same and not other.ended and any(s.state == StepState.RUNNING for s in other.status.steps.values()):

@@ -56,6 +56,8 @@ class JobInvariants:
                 self._breach(f"pod {pod['metadata']['name']} landed on {node}, which its job suspects")
 
     def _suspects(self, namespace: str, labels: dict[str, str]) -> list[Obj]:
+        """Nodes that were suspected before the attempt of these labels ran. A pod that its own controller makes anew
+        within an attempt has the template of its start, which nobody can change while the job runs."""
         mine = {
             ("JobSet", labels.get("jobset.sigs.k8s.io/jobset-name")),
             ("Job", labels.get("batch.kubernetes.io/job-name")),
@@ -64,10 +66,17 @@ class JobInvariants:
         for record in self._world.store.list(RECOVERIES, namespace):
             job = record["spec"]["job"]
             if (job.get("kind"), job.get("name")) in mine:
-                found += (record.get("status") or {}).get("suspects") or []
+                status = record.get("status") or {}
+                began = _began(status, labels[names.ATTEMPT])
+                found += [s for s in status.get("suspects") or [] if not began or (s.get("since") or "") < began]
         return found
 
     def _record(self, record: Obj) -> None:
         status = record.get("status") or {}
         if status.get("phase") in WAITS and not status.get("deadline"):
             self._breach(f"JobRecovery {record['metadata']['name']} is {status['phase']} without a deadline")
+
+
+def _began(status: Obj, attempt: str) -> str:
+    """When all ranks of the attempt ran, as the record says; "" where they have not."""
+    return next((a.get("started") or "" for a in status.get("attempts") or [] if str(a.get("n", 0)) == attempt), "")
