@@ -4,7 +4,7 @@
 
 Faults are spread over the fleet and of every sort: kernel lines, conditions of other detectors, silent kubelets, dead
 services. Two gangs, one of them the job loop's, replicas and a DaemonSet run on it. Two hours in, every `--every` hours
-and at the end, each after 90 minutes of calm, the blocks of memory, the tasks of the event loop and the objects in the
+and at the end, each after some hours of calm, the blocks of memory, the tasks of the event loop and the objects in the
 store are counted. Ended repairs are kept for an hour here, Events as everywhere: a day shows what a month would.
 
 A day of 60 nodes takes some minutes of CPU; the tests run a shorter one (`tests/sim/test_soak.py`).
@@ -39,6 +39,7 @@ from sickbay.sim.fleet import PoolSpec
 from sickbay.sim.hand import (
     DAEMON_SETS,
     DEPLOYMENTS,
+    EVENTS,
     FAULT_TYPES,
     JOBS,
     NAMESPACES,
@@ -78,8 +79,8 @@ class Count:
     tasks: int
     store: dict[str, int]
     repairs: Counter[str]
-    types: Counter[str] = field(default_factory=Counter)
-    """Objects that the garbage collector knows, by module and type."""
+    types: Counter[type] = field(default_factory=Counter)
+    """Objects that the garbage collector knows."""
     strays: int = 0
     """NodeTasks whose NodeRepair is gone."""
     by_file: dict[str, int] = field(default_factory=dict)
@@ -208,8 +209,13 @@ class Trouble:
 
 
 async def _calm(world: World) -> None:
-    """90 minutes without faults: open repairs end, ended ones and Events go, so that both counts are of one state."""
-    for _ in range(9):
+    """No faults: open repairs end, ended ones and Events go, so that all counts are of one state.
+
+    At least 90 minutes, at most 12 hours.
+    """
+    for turn in range(72):
+        if turn >= 9 and not any(world.store.list(kind) for kind in (REPAIRS, TASKS, EVENTS)):
+            return
         await world.clock.sleep(600)
         _trim(world)
 
@@ -217,8 +223,11 @@ async def _calm(world: World) -> None:
 def _trim(world: World) -> None:
     """People return what waits for them; the simulator's records of the run, which grow by intention, are dropped."""
     for repair in world.store.list(REPAIRS):
-        if (repair.get("status") or {}).get("phase") in ("NeedsHuman", "Parked"):
-            name = repair["spec"]["node"]["name"]
+        name, status = repair["spec"]["node"]["name"], repair.get("status") or {}
+        if status.get("phase") == "WaitingApproval":
+            label = f"intervention.sickbay.dev/{status['current']['step'].lower()}-node"
+            world.person("alice").merge(NODES, name, {"metadata": {"labels": {label: "approved"}}})
+        if status.get("phase") in ("NeedsHuman", "Parked"):
             world.machine(name).replace_hardware()
             world.person("alice").merge(NODES, name, {"spec": {"unschedulable": None}})
     journal = world.journal
@@ -246,7 +255,7 @@ def _count(world: World) -> Count:
     phases = Counter(str((r.get("status") or {}).get("phase")) for r in world.store.list(REPAIRS))
     tasks = len(asyncio.all_tasks(world.loop))
     present = {key: number for key, number in store.items() if number}
-    types = Counter(f"{type(each).__module__}.{type(each).__qualname__}" for each in gc.get_objects())
+    types = Counter(type(each) for each in gc.get_objects())
     repairs = {repair["metadata"]["uid"] for repair in world.store.list(REPAIRS)}
     owners = [task["metadata"]["ownerReferences"][0]["uid"] for task in world.store.list(TASKS)]
     strays = sum(owner not in repairs for owner in owners)
@@ -284,7 +293,7 @@ def main() -> None:
     for before, after in itertools.pairwise(soak.counts):
         more = Counter(after.types)
         more.subtract(before.types)
-        grew = ", ".join(f"{name} {number:+d}" for name, number in more.most_common(14))
+        grew = ", ".join(f"{kind.__module__}.{kind.__qualname__} {number:+d}" for kind, number in more.most_common(14))
         print(f"objects, hour {before.hour:.1f} to {after.hour:.1f}: {grew}")
     for name, size in grown(soak, 25) if given.trace else ():
         print(f"  {size / 1e3:+8.1f} kB {name}")

@@ -54,7 +54,7 @@ async def test_a_budget_that_never_allows_is_named_and_kept_until_people_come(wo
     assert world.quarantined(sick)
     events = await world.events(sick, "DrainBlocked")
     assert len(events) == 2, f"one for each pod, not one for each pass: {events}"
-    assert all(f"PodDisruptionBudget {app}, which allows no disruption" in event for event in events), events
+    assert all(f"PodDisruptionBudget {app}, which can never let it go" in event for event in events), events
 
 
 async def test_a_budget_that_allows_one_at_a_time_is_never_broken(world: World) -> None:

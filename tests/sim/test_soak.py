@@ -16,10 +16,6 @@ SPARE = 3
 """Tasks of a moment: an alarm of a queue, a request on its way."""
 
 
-def _named(kind: type) -> str:
-    return f"{kind.__module__}.{kind.__qualname__}"
-
-
 @pytest.mark.slow
 @pytest.mark.case("P221")
 def test_memory_tasks_and_objects_stay_as_they_were() -> None:
@@ -30,8 +26,8 @@ def test_memory_tasks_and_objects_stay_as_they_were() -> None:
     assert last.tasks <= first.tasks + SPARE
     assert last.strays == 0
     # One that is over holds a whole record. The last ones were given at one moment: at most one for each node.
-    assert 0 < last.types[_named(Permit)] <= NODES
-    assert last.types[_named(End)] == 0
+    assert 0 < last.types[Permit] <= NODES
+    assert last.types[End] == 0
     assert set(last.repairs) <= {"Succeeded", "Cancelled", "Failed"}  # ended less than an hour ago
     assert len(list(last.repairs.elements())) <= found.ended / 2
     passing = ("pods", "events", "noderepairs.sickbay.dev", "nodetasks.sickbay.dev")
