@@ -211,9 +211,9 @@ class Trouble:
 async def _calm(world: World) -> None:
     """No faults: open repairs end, ended ones and Events go, so that all counts are of one state.
 
-    At least 90 minutes, at most 12 hours.
+    At least 90 minutes, at most three hours.
     """
-    for turn in range(72):
+    for turn in range(18):
         if turn >= 9 and not any(world.store.list(kind) for kind in (REPAIRS, TASKS, EVENTS)):
             return
         await world.clock.sleep(600)

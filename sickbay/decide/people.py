@@ -103,13 +103,19 @@ def _before_this_boot(work: Work, fault: RepairFault) -> bool:
     return acted and "" not in (fault.boot_id, work.node.boot_id) and fault.boot_id != work.node.boot_id
 
 
+def _looked_at(work: Work) -> bool:
+    """Validate has judged the node since the last act."""
+    acts, looks = (work.repair.status.step(step).attempts for step in (Step.REPAIR, Step.VALIDATE))
+    return bool(acts and looks) and work.moment(looks[-1].ended) >= work.moment(acts[-1].ended)
+
+
 def _another_leads(work: Work) -> bool:
     """The leading fault is gone and others are left: the state is always derived from what is still there."""
     faults = work.repair.spec.faults
     if work.status.needs == Needs.BUDGET_SPENT or not faults or faults[0].cleared_at is None or worn_out(work):
         return False
     standing = [fault for fault in faults if fault.cleared_at is None]
-    if standing and all(_before_this_boot(work, fault) for fault in standing):
+    if standing and not _looked_at(work) and all(_before_this_boot(work, fault) for fault in standing):
         # What is left was last seen before the node came up anew, and nobody has looked since: no act before a look.
         work.status.needs = ""
         work.current.attempt += 1

@@ -61,17 +61,19 @@ class Drain:
         self._observe(await lifecycle.show(self._client, look, begun))
         options = look.step.options or DrainOptions()
         node, fenced = await self._fence.stands(look, options.force.allowed)
+        told = (fenced,) if fenced is not None else ()
         listing = await self._client.list(kinds.POD, fields=f"spec.nodeName={look.node.name}")
         if listing.malformed:
             bad = listing.malformed[0]
             return Progress(ReportState.IN_PROGRESS, f"pod {bad.identity.name} cannot be read: {bad.error}")
-        judged = [_left_to_the_fence(judge(pod, _terms(look, node)), node) for pod in listing.items]
+        judged = [judge(pod, _terms(look, node)) for pod in listing.items]
         blocked = self._blocked.setdefault(look.repair.metadata.uid, Blocked(self._clock))
         blocked.remember([j.pod for j in judged], look.report)
         judged = [await self._tied(each, options, node, blocked) for each in judged]
         staying = [j for j in judged if j.fate in (Fate.WAITS, Fate.BOUND, Fate.GOES, Fate.ENDING)]
         if not staying:
-            return await self._done(look, judged)
+            return replace(await self._done(look, judged), events=told)
+        judged = [_left_to_the_fence(j, node) for j in judged]
         moving = offered(look, [j.pod for j in judged if j.fate in (Fate.GOES, Fate.ENDING)], self._recoveries)
         judged = [_left_to_its_job(j, moving.kept) for j in judged]
         staying = [_left_to_its_job(j, moving.kept) for j in staying]
@@ -84,7 +86,7 @@ class Drain:
             pods=[_told(j, blocked) for j in staying],
             offers=moving.offers,
             again=PASS if moved else _quiet(staying, blocked),
-            events=blocked.news([j.pod for j in staying]) + ((fenced,) if fenced is not None else ()),
+            events=blocked.news([j.pod for j in staying]) + told,
         )
 
     async def _tied(self, judged: Judged, options: DrainOptions, node: Node, blocked: Blocked) -> Judged:

@@ -188,9 +188,9 @@ class Shift:
         if step is not self._drain:
             look = replace(look, node=await self._fence.lift(look))
         progress = await step.look(look)
-        await self._claims.report(repair, progress, self._tools.clock.now())
-        for told in progress.events:
+        for told in progress.events:  # first: what has happened is told once, and the report may meet a conflict
             self._tell(repair.spec.node, told)
+        await self._claims.report(repair, progress, self._tools.clock.now())
         self._stops.pop(repair.metadata.uid, None)
         if progress.ended:
             await self._let_go(repair)

@@ -37,7 +37,7 @@ from sickbay.recover.job import Job, JobId, number
 from sickbay.recover.late import is_open
 from sickbay.recover.progress import ProgressBook
 from sickbay.recover.signs import Signs, moment
-from sickbay.recover.view import RankPod, View
+from sickbay.recover.view import LIVE, RankPod, View
 
 RESYNC = 300.0
 """Seconds between comparisons of a cache with a fresh list."""
@@ -322,10 +322,20 @@ class Sources:
         """Forget what nobody here will judge."""
         now = self._clock.now()
         for id_ in self.ends.jobs():
+            began = self._began(id_)
             self.ends.forget(id_, now - (KEEP_ENDS if self._is_ours(id_) else LAG))
+            if began is not None and began < now - LAG:
+                self.ends.forget(id_, began - LAG)
         for id_ in self.progress.jobs():
             if self.record(id_) is None and self.job(id_) is None:
                 self.progress.forget(id_)
+
+    def _began(self, id_: JobId) -> datetime | None:
+        """Since when the present attempt runs, where all is well: what ended before it has been judged."""
+        record = self.record(id_)
+        if record is None or not record.status.attempts or record.status.phase not in LIVE:
+            return None
+        return moment(record.status.attempts[-1].started)
 
     def _is_ours(self, id_: JobId) -> bool:
         if self.record(id_) is not None:
