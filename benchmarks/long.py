@@ -12,10 +12,12 @@ from __future__ import annotations
 
 import argparse
 import cProfile
-import time
-from collections.abc import Callable
-from typing import Any
+import sys
+from pathlib import Path
 
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
+from benchmarks.measure import bare_loop, cpu
 from sickbay.sim.scenario.runner import run
 from sickbay.sim.scenario.spec import read
 
@@ -91,19 +93,6 @@ WAITING = (
 )
 
 SCENARIOS = {"quiet": QUIET, "waiting": WAITING}
-
-
-def cpu(work: Callable[[], Any]) -> float:
-    """CPU seconds of one call."""
-    started = time.process_time()
-    work()
-    return time.process_time() - started
-
-
-def bare_loop() -> None:
-    total = 0
-    for step in range(1_000_000):
-        total += step
 
 
 def days(name: str, nodes: int, hours: int) -> float:

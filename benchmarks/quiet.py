@@ -10,10 +10,12 @@ measured before and after each run.
 from __future__ import annotations
 
 import argparse
-import time
-from collections.abc import Callable
-from typing import Any
+import sys
+from pathlib import Path
 
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
+from benchmarks.measure import bare_loop, cpu
 from sickbay.sim.scenario.runner import run
 from sickbay.sim.scenario.spec import read
 
@@ -30,19 +32,6 @@ spec:
   fleet: [{{pool: train, nodes: {nodes}, gpus: 8}}]
   expect: [{{at: {minutes}m, that: "healthy('train-0')"}}]
 """
-
-
-def cpu(work: Callable[[], Any]) -> float:
-    """CPU seconds of one call."""
-    started = time.process_time()
-    work()
-    return time.process_time() - started
-
-
-def bare_loop() -> None:
-    total = 0
-    for step in range(1_000_000):
-        total += step
 
 
 def hour(components: str, nodes: int, minutes: int) -> float:

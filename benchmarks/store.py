@@ -15,12 +15,16 @@ from __future__ import annotations
 import argparse
 import asyncio
 import json
-import time
+import sys
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import httpx2
 
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
+from benchmarks.measure import bare_loop, cpu
 from sickbay.api.kinds import Kind
 from sickbay.apiserver.app import ApiServer
 from sickbay.apiserver.listing import Page
@@ -79,19 +83,6 @@ def node(number: int) -> dict[str, Any]:
 
 NODE_JSON = json.dumps(node(1), separators=(",", ":")).encode()
 RAW_NODE: Kind[dict[str, Any]] = Kind("", "v1", "Node", "nodes", False, dict)
-
-
-def cpu(run: Callable[[], Any]) -> float:
-    """CPU seconds of one call."""
-    started = time.process_time()
-    run()
-    return time.process_time() - started
-
-
-def bare_loop() -> None:
-    total = 0
-    for step in range(1_000_000):
-        total += step
 
 
 class Watched:
