@@ -264,6 +264,10 @@ class ReportState(StrEnum):
     UNKNOWN = "Unknown"
 
 
+FINAL_REPORTS = (ReportState.DONE, ReportState.FAILED, ReportState.UNKNOWN)
+"""Reports on a step that are the last word on its attempt."""
+
+
 class PodState(StrEnum):
     EVICTING = "Evicting"
     BLOCKED = "Blocked"

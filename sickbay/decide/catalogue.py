@@ -15,26 +15,13 @@ import msgspec
 
 from sickbay.api import entries
 from sickbay.api.cel import CelError, Program
+from sickbay.api.conditiontest import ConditionTest
 from sickbay.api.duration import parse_duration
 from sickbay.api.fault_type import FaultType
 from sickbay.api.names import condition_type
 from sickbay.api.pattern import REMEDY, Pattern, PatternError
 
 REQUIRED = ("class", "severity", "scope", "match", "remedy", "clearsBy")
-
-
-@dataclass(frozen=True)
-class ConditionTest:
-    """`match.condition`, ready to run."""
-
-    status: str
-    reason: Pattern | None
-    not_reason: Pattern | None = None
-
-    def holds(self, status: str, reason: str) -> bool:
-        if status != self.status or (self.not_reason is not None and self.not_reason.found_in(reason)):
-            return False
-        return self.reason is None or self.reason.found_in(reason)
 
 
 @dataclass(frozen=True)

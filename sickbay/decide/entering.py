@@ -6,7 +6,6 @@ from datetime import timedelta
 
 import msgspec
 
-from sickbay.api.duration import parse_duration
 from sickbay.api.words import HoldLevel, Needs, Origin, Outcome, Phase, Step, StepState, WaitsFor
 from sickbay.clock import rfc3339
 from sickbay.decide import domains, faultstate, gate, group, mandate, rungs, starting, together, urgency, withheld
@@ -154,7 +153,7 @@ def _young(work: Work) -> bool:
     if _led_by_another(work):
         return True
     known = work.view.types[faults[0].type]
-    due = work.moment(faults[0].first_seen) + parse_duration(known.spec.for_ or "0s")
+    due = faultstate.lasts_at(work, faults[0])
     work.wait(Phase.PENDING, "", f"{faults[0].type} must last for {known.spec.for_}", "Start", due)
     return True
 

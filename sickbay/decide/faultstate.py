@@ -157,8 +157,12 @@ def _add_evidence(fault: RepairFault, active: Active) -> None:
 
 def lasts(work: Work, fault: RepairFault) -> bool:
     """The fault has been seen for the `for` of its type."""
-    known = work.view.types.get(fault.type)
-    return known is None or work.moment(fault.first_seen) + parse_duration(known.spec.for_ or "0s") <= work.now
+    return fault.type not in work.view.types or lasts_at(work, fault) <= work.now
+
+
+def lasts_at(work: Work, fault: RepairFault) -> datetime:
+    """When the fault will have been seen for the `for` of its type, which is known."""
+    return work.moment(fault.first_seen) + parse_duration(work.view.types[fault.type].spec.for_ or "0s")
 
 
 def since_act(work: Work, fault: RepairFault) -> bool:

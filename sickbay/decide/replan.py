@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from sickbay.api.repair_plan import Plan, PlanStep
-from sickbay.api.words import Phase, ReportState, Step, StepState
+from sickbay.api.words import FINAL_REPORTS, Phase, ReportState, Step, StepState
 from sickbay.clock import rfc3339
 from sickbay.decide import faultstate, gate
 from sickbay.decide.plan import ORDER
@@ -63,9 +63,9 @@ def finish(work: Work) -> None:
     state = work.state(current.step)
     if state.state == StepState.RUNNING:
         report = work.report()
-        ended = report is not None and report.state in (ReportState.DONE, ReportState.FAILED, ReportState.UNKNOWN)
-        work.close_attempt(report.state if report is not None and ended else StepState.CANCELLED)
-        done = report is not None and report.state == ReportState.DONE
+        said = report.state if report is not None else ""
+        work.close_attempt(said if said in FINAL_REPORTS else StepState.CANCELLED)
+        done = said == ReportState.DONE
         state.state, state.finished = (StepState.DONE, rfc3339(work.now)) if done else (StepState.WAITING, None)
     current.attempt += 1
     lead = next(iter(work.repair.spec.faults), None)

@@ -7,7 +7,7 @@ from datetime import timedelta
 import msgspec
 
 from sickbay.api import names
-from sickbay.api.duration import format_duration, parse_duration
+from sickbay.api.duration import format_duration
 from sickbay.api.node_repair import RepairFault
 from sickbay.api.nodemarks import denied
 from sickbay.api.repair_step import Attempt
@@ -16,7 +16,6 @@ from sickbay.clock import rfc3339
 from sickbay.decide import entering, faultstate, gate, group, stages, starting
 from sickbay.decide.arbitration import strength
 from sickbay.decide.endings import cancel, withdraw
-from sickbay.decide.faults import Active
 from sickbay.decide.hand import marked
 from sickbay.decide.ladder import next_rung
 from sickbay.decide.replan import first_undone, take_over, worn_out
@@ -139,17 +138,14 @@ def _left_alone(work: Work) -> bool:
 
 def _new_fault(work: Work) -> bool:
     """A repairable fault that has turned up since the last act: this validation cannot pass, so do not sit it out."""
-    recorded = {} if worn_out(work) else {f.type: f for f in work.repair.spec.faults}
+    if worn_out(work):
+        return False
+    standing = {f.type: f for f in work.repair.spec.faults if f.cleared_at is None}
     for active in work.view.active:
-        fault = recorded.get(active.name)
-        if (
-            fault is None
-            or fault.cleared_at is not None
-            or strength(active.type) == 0
-            or not faultstate.since_act(work, fault)
-        ):
+        fault = standing.get(active.name)
+        if fault is None or strength(active.type) == 0 or not faultstate.since_act(work, fault):
             continue
-        if _answered(work, fault) or _young(work, active, fault):
+        if _answered(work, fault) or _young(work, fault):
             continue
         plan = work.view.replan(active)
         if plan is None:
@@ -160,11 +156,11 @@ def _new_fault(work: Work) -> bool:
     return False
 
 
-def _young(work: Work, active: Active, fault: RepairFault) -> bool:
+def _young(work: Work, fault: RepairFault) -> bool:
     """Its `for` is not over yet: until then it only keeps the node from being well."""
     if faultstate.lasts(work, fault):
         return False
-    work.wake(work.moment(fault.first_seen) + parse_duration(active.type.spec.for_ or "0s"))
+    work.wake(faultstate.lasts_at(work, fault))
     return True
 
 

@@ -5,9 +5,7 @@ from __future__ import annotations
 from sickbay.api.actions import domain_wide
 from sickbay.api.node_repair import NodeRepair
 from sickbay.api.objectnames import act_key
-from sickbay.api.words import ReportState, Step
-
-FINAL = (ReportState.DONE, ReportState.FAILED, ReportState.UNKNOWN)
+from sickbay.api.words import FINAL_REPORTS, Step
 
 
 def key_of(repair: NodeRepair, step: str, attempt: int, action: str) -> str:
@@ -29,4 +27,4 @@ def is_current(repair: NodeRepair) -> bool:
 
 
 def is_final(repair: NodeRepair) -> bool:
-    return is_current(repair) and repair.status.step(repair.status.current.step).report.state in FINAL
+    return is_current(repair) and repair.status.step(repair.status.current.step).report.state in FINAL_REPORTS

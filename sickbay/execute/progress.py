@@ -11,7 +11,7 @@ from sickbay.api.core import Node
 from sickbay.api.node_repair import NodeRepair, Prior
 from sickbay.api.repair_plan import PlanStep
 from sickbay.api.repair_step import BlockingPod, Current, Offer, Report
-from sickbay.api.words import ReportState
+from sickbay.api.words import FINAL_REPORTS, ReportState
 from sickbay.clock import parse_time
 from sickbay.execute.attempt import key_of
 from sickbay.execute.permit import Permit
@@ -94,7 +94,7 @@ class Progress:
 
     @property
     def ended(self) -> bool:
-        return self.state in (ReportState.DONE, ReportState.FAILED, ReportState.UNKNOWN)
+        return self.state in FINAL_REPORTS
 
 
 def done(message: str, proof: dict[str, str] | None = None, prior: Prior | None = None) -> Progress:

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
-from sickbay.api import kinds
+from sickbay.api import kinds, nodeterms
 from sickbay.api.core import Node, Pod
 from sickbay.kube import errors
 from sickbay.kube.client import Client
@@ -64,40 +64,4 @@ def reaches(volume: Mapping[str, Any], node: Node) -> bool:
     """Whether a node can take a PersistentVolume (`spec.nodeAffinity.required`). True where it asks for nothing."""
     required = ((volume.get("spec") or {}).get("nodeAffinity") or {}).get("required") or {}
     terms = required.get("nodeSelectorTerms") or []
-    return not terms or any(_fits(term, node) for term in terms)
-
-
-def _fits(term: Mapping[str, Any], node: Node) -> bool:
-    """All that a term asks for holds; one that asks for nothing selects nothing (as in the scheduler)."""
-    labels, fields = term.get("matchExpressions") or [], term.get("matchFields") or []
-    if not labels and not fields:
-        return False
-    return all(_holds(each, node.labels) for each in labels) and all(
-        _holds(each, {"metadata.name": node.name}) for each in fields
-    )
-
-
-def _holds(asked: Mapping[str, Any], of: Mapping[str, str]) -> bool:
-    """One requirement; an operator that nobody knows holds nowhere."""
-    key, values = asked.get("key", ""), [str(value) for value in asked.get("values") or []]
-    has = of.get(key)
-    match asked.get("operator"):
-        case "In":
-            return has in values
-        case "NotIn":
-            return has not in values
-        case "Exists":
-            return has is not None
-        case "DoesNotExist":
-            return has is None
-        case "Gt" | "Lt" as operator:
-            return _beyond(has, values, operator)
-    return False
-
-
-def _beyond(has: str | None, values: list[str], operator: str) -> bool:
-    try:
-        one, other = int(has or ""), int(values[0])
-    except (ValueError, IndexError):
-        return False
-    return one > other if operator == "Gt" else one < other
+    return not terms or any(nodeterms.fits(term, node.name, node.labels) for term in terms)

@@ -18,7 +18,8 @@ import msgspec
 import yaml
 
 from sickbay.api.actions import ACTIONS
-from sickbay.api.core import Node, NodeCondition
+from sickbay.api.conditiontest import ConditionTest
+from sickbay.api.core import Node
 from sickbay.api.fault_type import FaultType
 from sickbay.api.patches import apply_merge
 from sickbay.api.pattern import Pattern, PatternError
@@ -48,17 +49,8 @@ class Sign:
 @dataclass(frozen=True)
 class _Test:
     fault: str
-    status: str
-    reason: Pattern | None
-    not_reason: Pattern | None
+    test: ConditionTest
     decisive: bool
-
-    def holds(self, condition: NodeCondition) -> bool:
-        if condition.status != self.status:
-            return False
-        if self.not_reason is not None and self.not_reason.found_in(condition.reason):
-            return False
-        return self.reason is None or self.reason.found_in(condition.reason)
 
 
 class Signs:
@@ -81,7 +73,7 @@ class Signs:
         found: dict[str, Sign] = {}
         for condition in node.conditions:
             for test in self._tests.get(condition.type, ()):
-                if test.fault not in found and test.holds(condition):
+                if test.fault not in found and test.test.holds(condition.status, condition.reason):
                     since = moment(condition.last_transition_time)
                     found[test.fault] = Sign(test.fault, since, test.decisive, condition.message or condition.reason)
         return sorted(found.values(), key=lambda sign: (not sign.decisive, sign.fault))
@@ -102,9 +94,8 @@ def _tests(name: str, obj: Mapping[str, Any]) -> list[tuple[str, _Test]]:
         for match in fault.spec.match or ():
             if match.condition is not None:
                 asked = match.condition
-                reason, not_reason = _pattern(asked.reason), _pattern(asked.not_reason)
-                test = _Test(name, asked.status or "True", reason, not_reason, _decisive(fault))
-                found.append((asked.type, test))
+                test = ConditionTest(asked.status or "True", _pattern(asked.reason), _pattern(asked.not_reason))
+                found.append((asked.type, _Test(name, test, _decisive(fault))))
         return found
     except (msgspec.ValidationError, PatternError):
         return []

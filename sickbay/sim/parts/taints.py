@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from sickbay.api import nodeterms
 from sickbay.apiserver.errors import Obj
 from sickbay.sim.hand import labels_of
 
@@ -43,41 +44,17 @@ def fits_affinity(pod_spec: Obj, node: Obj) -> bool:
     )
     if not required:
         return True
-    return any(_term_fits(term, node, labels) for term in required.get("nodeSelectorTerms") or ())
-
-
-def _term_fits(term: Obj, node: Obj, labels: dict[str, str]) -> bool:
-    fields = {"metadata.name": node["metadata"]["name"]}
-    expressions, on_fields = term.get("matchExpressions") or (), term.get("matchFields") or ()
-    if not expressions and not on_fields:
-        return False  # an empty term selects nothing
-    return all(_fits(e, labels) for e in expressions) and all(_fits(e, fields) for e in on_fields)
-
-
-def _fits(expression: Obj, values: dict[str, str]) -> bool:
-    operator, given = expression["operator"], values.get(expression["key"])
-    wanted: list[str] = expression.get("values") or []
-    if operator == "In":
-        return given in wanted
-    if operator == "NotIn":
-        return given not in wanted
-    if operator == "Exists":
-        return given is not None
-    if operator == "DoesNotExist":
-        return given is None
-    try:
-        number, bound = int(given or ""), int(wanted[0])
-    except (ValueError, IndexError):
-        return False
-    return number > bound if operator == "Gt" else number < bound
+    name = node["metadata"]["name"]
+    return any(nodeterms.fits(term, name, labels) for term in required.get("nodeSelectorTerms") or ())
 
 
 def preference(pod_spec: Obj, node: Obj) -> int:
     """Sum of the weights of the preferred node affinity terms that the node fits."""
     affinity = (pod_spec.get("affinity") or {}).get("nodeAffinity") or {}
-    labels = labels_of(node)
+    name, labels = node["metadata"]["name"], labels_of(node)
     preferred = affinity.get("preferredDuringSchedulingIgnoredDuringExecution") or ()
-    return sum(int(p.get("weight", 1)) for p in preferred if _term_fits(p.get("preference") or {}, node, labels))
+    fitting = (p for p in preferred if nodeterms.fits(p.get("preference") or {}, name, labels))
+    return sum(int(p.get("weight", 1)) for p in fitting)
 
 
 def node_named_in_affinity(pod_spec: Obj) -> str:
