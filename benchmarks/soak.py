@@ -80,7 +80,7 @@ class Count:
     store: dict[str, int]
     repairs: Counter[str]
     types: Counter[type] = field(default_factory=Counter)
-    """Objects that the garbage collector knows."""
+    """Objects that the garbage collector knows, without those that were there before the world."""
     strays: int = 0
     """NodeTasks whose NodeRepair is gone."""
     by_file: dict[str, int] = field(default_factory=dict)
@@ -112,6 +112,7 @@ def run(hours: list[float], nodes: int, seed: int = 0, tell: Callable[[str], Non
 
 
 async def _soak(loop: VirtualLoop, hours: list[float], nodes: int, seed: int, tell: Callable[[str], None]) -> Soak:
+    before = _types()
     world = World(loop, seed, Settings(governor=False, options={"decide": {"kept": timedelta(hours=1)}}))
     world.fleet.add_pool(PoolSpec("train", nodes=nodes, gpus=8, rack=8))
     _furnish(world, nodes)
@@ -128,7 +129,7 @@ async def _soak(loop: VirtualLoop, hours: list[float], nodes: int, seed: int, te
             if trouble.struck % 10 == 0:
                 _trim(world)
         await _calm(world)
-        counts.append(_count(world))
+        counts.append(_count(world, before))
         tell(_told(counts[-1]))
     keeper.cancel()
     await world.stop()
@@ -244,9 +245,15 @@ def _empty_caches() -> None:
             cache.cache_clear()
 
 
-def _count(world: World) -> Count:
-    _empty_caches()
+def _types() -> Counter[type]:
     gc.collect()
+    return Counter(type(each) for each in gc.get_objects())
+
+
+def _count(world: World, before: Counter[type]) -> Count:
+    _empty_caches()
+    types = _types()
+    types.subtract(before)
     world.store.compact()
     by_file: dict[str, int] = {}
     if tracemalloc.is_tracing():
@@ -255,7 +262,6 @@ def _count(world: World) -> Count:
     phases = Counter(str((r.get("status") or {}).get("phase")) for r in world.store.list(REPAIRS))
     tasks = len(asyncio.all_tasks(world.loop))
     present = {key: number for key, number in store.items() if number}
-    types = Counter(type(each) for each in gc.get_objects())
     repairs = {repair["metadata"]["uid"] for repair in world.store.list(REPAIRS)}
     owners = [task["metadata"]["ownerReferences"][0]["uid"] for task in world.store.list(TASKS)]
     strays = sum(owner not in repairs for owner in owners)

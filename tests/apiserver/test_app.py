@@ -173,3 +173,16 @@ async def test_anything_but_http_is_refused(timed_store: Store) -> None:
 
     with pytest.raises(RuntimeError, match="speaks HTTP, not websocket"):
         await app({"type": "websocket"}, nothing, nothing)
+
+
+async def test_kubectl_moves_over_to_itself_what_it_applied_in_its_old_way(client: httpx2.AsyncClient) -> None:
+    """The annotation is how an object without managedFields tells."""
+    annotations = {"kubectl.kubernetes.io/last-applied-configuration": "{}"}
+    before = {"metadata": {"name": "x", "annotations": annotations}, "data": {"a": "1", "b": "2"}}
+    path = "/api/v1/namespaces/default/configmaps"
+    assert (await client.post(path, json=before)).status_code == 201
+    config = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "x"}, "data": {"a": "3"}}
+    headers = {"content-type": "application/apply-patch+yaml", "user-agent": "kubectl/v1.36.3"}
+    answer = await client.patch(f"{path}/x?fieldManager=m", json=config, headers=headers)
+    body = answer.json()
+    assert (answer.status_code, body["data"], "annotations" in body["metadata"]) == (200, {"a": "3"}, False)

@@ -267,6 +267,15 @@ async def test_apply_on_the_server(kubectl: Kubectl) -> None:
     assert pool["spec"]["maxParallelRepairs"] == 4
 
 
+async def test_what_was_applied_in_the_old_way_is_applied_on_the_server(kubectl: Kubectl) -> None:
+    await kubectl("apply -f -", POOL + "  mode: Act\n")
+    other = "apply --server-side --field-manager=other -f -"
+    assert "serverside-applied" in await kubectl("apply --server-side -f -", POOL.replace("Repairs: 2", "Repairs: 3"))
+    pool = kubectl.store.get("repairpools.sickbay.dev", "train")
+    assert (pool["spec"]["maxParallelRepairs"], pool["spec"]["mode"]) == (3, "Observe")  # named no longer: the default
+    assert 'conflict with "kubectl"' in await kubectl.refused(other, POOL)
+
+
 async def test_status_is_patched_apart(kubectl: Kubectl) -> None:
     await kubectl("apply -f -", POOL)
     patch = '{"status":{"nodes":7}}'

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.conformance.server import NODES, PATCH_TYPES, Answer, Server
+from tests.conformance.server import NODES, Answer, Server
 
 GROUP = "apply.example.com"
 DEFINITIONS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
@@ -256,21 +256,15 @@ async def test_applying_to_a_node_that_others_made(server: Server) -> None:
     assert NODES in path
 
 
-async def test_what_kubectl_applied_in_its_old_way_it_applies_in_the_new_one_too(server: Server) -> None:
-    """The annotation is how an object tells. The real server keeps managedFields of every write, by which kubectl
-    moves its fields over itself; there nothing is left to be seen here."""
-    if server.real:
-        pytest.skip("kubectl does it by the managedFields that the real server keeps")
+async def test_what_kubectl_applied_in_its_old_way_is_kubectls(server: Server) -> None:
     path = f"/api/v1/namespaces/{await server.namespace()}/configmaps"
     annotations = {"kubectl.kubernetes.io/last-applied-configuration": "{}"}
-    await server.made(path, {"metadata": {"name": "x", "annotations": annotations}, "data": {"a": "1", "b": "2"}})
+    before = {"metadata": {"name": "x", "annotations": annotations}, "data": {"a": "1", "b": "2"}}
+    await server.made(f"{path}?fieldManager=kubectl-client-side-apply", before)
     config = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "x"}, "data": {"a": "3"}}
-    url = f"{path}/x?fieldManager=m"
-    other = await server.patch("apply", url, config)
-    assert {message for _, _, message in other.causes} == {'conflict with "kubectl-client-side-apply" using v1'}
-    answer = await server.call("PATCH", url, config, PATCH_TYPES["apply"], user_agent="kubectl/v1.36.3")
-    assert (answer.code, answer.body["data"]) == (200, {"a": "3"})
-    assert "annotations" not in answer.body["metadata"]
+    refused = await server.patch("apply", f"{path}/x?fieldManager=m", config)
+    assert {message for _, _, message in refused.causes} == {'conflict with "kubectl-client-side-apply" using v1'}
+    assert {field for _, field, _ in refused.causes} == {".data.a"}
 
 
 async def test_a_null_in_a_configuration_says_nothing(server: Server) -> None:
