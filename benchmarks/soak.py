@@ -252,9 +252,9 @@ def _types() -> Counter[type]:
 
 def _count(world: World, before: Counter[type]) -> Count:
     _empty_caches()
+    world.store.compact()
     types = _types()
     types.subtract(before)
-    world.store.compact()
     by_file: dict[str, int] = {}
     if tracemalloc.is_tracing():
         by_file = {s.traceback[0].filename: s.size for s in tracemalloc.take_snapshot().statistics("filename")}
