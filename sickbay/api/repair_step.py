@@ -22,6 +22,10 @@ from sickbay.api.words import (
     WaitsFor,
 )
 
+MOST_ATTEMPTS = 16
+"""Attempts of one step that a record holds (the contract's bound). Of Repair no more are made: what cannot be counted
+would be tried for ever."""
+
 
 class Current(Part):
     """The step at hand, and how its wait ends."""
@@ -122,7 +126,7 @@ class StepStatus(Part):
     approved_attempt: Annotated[Count, says("Attempt whose gate was opened; 0 = none")] = 0
     approved_at: Annotated[Time | None, says("When it was opened")] = None
     approved_by: Annotated[Line, says("Who opened it, where the stamping policy tells; otherwise unknown")] = ""
-    attempts: Annotated[Nullable[list[Attempt]], says("Its attempts", maxItems=16)] = []
+    attempts: Annotated[Nullable[list[Attempt]], says("Its attempts", maxItems=MOST_ATTEMPTS)] = []
     report: Annotated[Nullable[Report], says("execute's report")] = msgspec.field(default_factory=Report)
     hooks: Annotated[Nullable[list[HookReport]], says("execute's reports on the step's hooks", maxItems=32)] = []
     hooks_waived: Annotated[Count, says("Attempt whose failed hooks a person has waived; 0 = none")] = 0

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from sickbay.api.actions import domain_wide
 from sickbay.api.names import GROUP_ATTEMPT
 from sickbay.api.node_repair import NodeRepair, RepairFault
-from sickbay.api.repair_step import Attempt
+from sickbay.api.repair_step import MOST_ATTEMPTS, Attempt
 from sickbay.api.words import Outcome, Phase, Step, StepState
 from sickbay.decide.work import Work
 
@@ -158,6 +158,8 @@ def uncopied(work: Work) -> Attempt | None:
     if of(work) is None or work.current.step != Step.REPAIR:
         return None
     mine = work.repair.status.step(Step.REPAIR).attempts
+    if len(mine) >= MOST_ATTEMPTS:
+        return None  # there is no room for it, and nothing more is done
     known = {int(a.proof.get(GROUP_ATTEMPT, a.n)) for a in mine if domain_wide(a.action)}
     return next((attempt for attempt in originals(work) if attempt.n not in known), None)
 

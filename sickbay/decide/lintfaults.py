@@ -9,6 +9,7 @@ from sickbay.api import entries
 from sickbay.api.actions import ACTIONS
 from sickbay.api.duration import format_duration, parse_duration
 from sickbay.api.fault_type import FaultType, FaultTypeSpec, Match
+from sickbay.api.repair_step import MOST_ATTEMPTS
 
 Said = tuple[bool, str, str]
 """Whether it is an error, the path, and the words."""
@@ -52,6 +53,10 @@ def _ladder(spec: FaultTypeSpec, written: FaultTypeSpec) -> Iterator[Said]:
             yield False, path, f"{rung.action} does less than a rung before it; put the ladder in rising order"
         names.add(rung.action)
         strongest = max(strongest, action.strength if action is not None else 0)
+    most = sum(max(1, rung.attempts or 1) for rung in written.remedy or ())
+    if most > MOST_ATTEMPTS:
+        text = f"{most} attempts in all, and one repair makes {MOST_ATTEMPTS} at most; the last are never made"
+        yield False, "spec.remedy", f"{text}: use fewer attempts"
 
 
 _REBOOTS = frozenset(name for name, action in ACTIONS.items() if action.strength >= ACTIONS["RebootNode"].strength)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from sickbay.api.repair_plan import Plan, PlanStep
+from sickbay.api.repair_step import MOST_ATTEMPTS
 from sickbay.api.words import FINAL_REPORTS, Phase, ReportState, Step, StepState
 from sickbay.clock import rfc3339
 from sickbay.decide import faultstate, gate
@@ -18,7 +19,8 @@ MOST_PLANS = 6
 def worn_out(work: Work) -> bool:
     """So many plans have acted on the node already that another one would be no remedy."""
     attempts = work.repair.status.step(Step.REPAIR).attempts
-    return len({attempt.plan_generation for attempt in attempts}) >= MOST_PLANS
+    plans = {attempt.plan_generation for attempt in attempts}
+    return len(plans) >= MOST_PLANS or len(attempts) >= MOST_ATTEMPTS
 
 
 def take_over(work: Work, plan: Plan, lead: str, why: str) -> None:

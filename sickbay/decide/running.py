@@ -10,7 +10,7 @@ from sickbay.api import names
 from sickbay.api.duration import format_duration
 from sickbay.api.node_repair import RepairFault
 from sickbay.api.nodemarks import denied
-from sickbay.api.repair_step import Attempt
+from sickbay.api.repair_step import MOST_ATTEMPTS, Attempt
 from sickbay.api.words import DrainTimeout, Needs, Outcome, Phase, ReportState, Stage, Step, StepState, WaitsFor
 from sickbay.clock import rfc3339
 from sickbay.decide import entering, faultstate, gate, group, stages, starting
@@ -193,7 +193,7 @@ def copied(work: Work, act: Attempt) -> None:
     current.action = act.action
     proof = {**act.proof, names.GROUP_ATTEMPT: str(act.n)}
     mine = msgspec.structs.replace(act, n=current.attempt, plan_generation=work.plan.generation, proof=proof)
-    state.attempts = [*state.attempts, mine][-16:]
+    state.attempts = [*state.attempts, mine][-MOST_ATTEMPTS:]
     state.started, state.finished = act.started, rfc3339(work.now)
     if act.state == StepState.DONE:
         state.state = StepState.DONE

@@ -20,7 +20,7 @@ from sickbay.api.meta import Condition
 from sickbay.api.node_repair import NodeRepair, NodeRepairStatus
 from sickbay.api.repair_plan import Plan, PlanStep
 from sickbay.api.repair_pool import RepairPool
-from sickbay.api.repair_step import Attempt, Current, Report, StepStatus
+from sickbay.api.repair_step import MOST_ATTEMPTS, Attempt, Current, Report, StepStatus
 from sickbay.api.words import Phase, Step, StepState
 from sickbay.clock import parse_time, rfc3339
 from sickbay.decide.faults import Active
@@ -221,7 +221,7 @@ class Work:
         self.notes.append(Note(reason, message, warning))
 
     def close_attempt(self, state: str) -> None:
-        """Move the current step's attempt into its history (the last 16 are kept)."""
+        """Move the current step's attempt into its history (the last ones are kept)."""
         current, step = self.current, self.state(self.current.step)
         report = self.report()
         step.attempts.append(
@@ -235,4 +235,4 @@ class Work:
                 proof=dict(report.proof) if report is not None else {},
             )
         )
-        del step.attempts[:-16]
+        del step.attempts[:-MOST_ATTEMPTS]

@@ -267,7 +267,7 @@ def of_recovery(record: JobRecovery, now: datetime) -> Due:
     name = f"{record.namespace}/{job.name}"
     due.messages.append(
         Message(
-            key=f"job/{status.phase}/{len(status.attempts)}",
+            key=f"job/{status.phase}/{status.attempts[-1].n if status.attempts else 0}",
             about=record.metadata.uid,
             category=MessageCategory.REPAIR_PROGRESS,
             node="",

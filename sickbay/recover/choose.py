@@ -2,7 +2,8 @@
 
 A budget counts retries. It lives in the JobRecovery, not in the job, which may be deleted and made again. Every attempt
 that failed counts by its verdict, whoever restarted the job; a decision of somebody's costs nothing. Progress restores
-it: attempts before the job last got further do not count.
+it: attempts before the job last got further do not count. The record holds the last attempts only. How many of
+those before them count is estimated by their rate: a limit that is larger than the record must end all the same.
 """
 
 from __future__ import annotations
@@ -31,9 +32,18 @@ class Choice:
 
 
 def choose(
-    verdict: Verdict, attempts: Sequence[JobAttempt], step: int | None, budget: RecoveryBudget, now: datetime
+    verdict: Verdict,
+    attempts: Sequence[JobAttempt],
+    step: int | None,
+    budget: RecoveryBudget,
+    now: datetime,
+    forgotten: int = 0,
 ) -> Choice:
-    """What to do after this failure. `attempts` are the earlier ones that count, `step` how far this one got."""
+    """What to do after this failure.
+
+    `attempts` are the earlier ones that count, `forgotten` how many were before them and are on record no longer;
+    `step` is how far this one got.
+    """
     first = verdict.reasons[0] if verdict.reasons else "no reason is known"
     match verdict.verdict:
         case JobVerdict.POLICY:
@@ -48,7 +58,7 @@ def choose(
     }.get(verdict.verdict, budget.transient)
     kinds = (JobVerdict.TRANSIENT, JobVerdict.SHARED_CAUSE)
     counted = kinds if verdict.verdict in kinds else (verdict.verdict,)
-    used = spent(attempts, counted, step, parse_duration(budget.window), now)
+    used = spent(attempts, counted, step, parse_duration(budget.window), now, forgotten)
     if used >= allowed:
         return Choice(JobAction.ESCALATE, f"the budget for {verdict.verdict} ({allowed} retries) is used up: {first}")
     retry = f"retry {used + 1} of {allowed}"
@@ -75,10 +85,16 @@ def spent(
     step: int | None,
     window: timedelta,
     now: datetime,
+    forgotten: int = 0,
 ) -> int:
     """Retries used for these verdicts within the window, since the job last got further than ever before."""
-    recent = itertools.takewhile(lambda a: _within(a, window, now), reversed(since_further(attempts, step)))
-    return sum(attempt.verdict in verdicts for attempt in recent)
+    recent = list(itertools.takewhile(lambda a: _within(a, window, now), reversed(since_further(attempts, step))))
+    used = sum(attempt.verdict in verdicts for attempt in recent)
+    if not forgotten or len(recent) < len(attempts):
+        return used
+    reached = max(now - (moment(recent[-1].ended) or now), timedelta(seconds=1))
+    before = min(float(forgotten), len(recent) * ((window - reached) / reached))
+    return used + int(before * used / len(recent))
 
 
 def _within(attempt: JobAttempt, window: timedelta, now: datetime) -> bool:

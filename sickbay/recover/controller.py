@@ -169,7 +169,7 @@ class RecoverController:
         self._metrics.transition(before, after)
         self._metrics.relandings.inc(work.relanded)
         self._sources.consume(id_, work.consumed)
-        if len(after.status.attempts) > len(before.status.attempts) > 0:
+        if before.status.attempts and after.status.attempts[-1].n > before.status.attempts[-1].n:
             self._sources.progress.restart(id_)
         job = work.view.job
         for note in work.notes:

@@ -83,7 +83,7 @@ def conclude(work: Work, evidence: Evidence, verdict: Verdict) -> None:
         return
     if verdict.verdict == JobVerdict.HARDWARE:
         attempt.times.localised = rfc3339(work.now)
-    choice = choose(verdict, work.before, evidence.step, work.policy.budget, work.now)
+    choice = choose(verdict, work.before, evidence.step, work.policy.budget, work.now, work.forgotten)
     attempt.action = choice.action.value
     work.note("JobVerdict", f"{verdict.verdict}: {choice.message}", warning=verdict.verdict != JobVerdict.POLICY)
     if work.policy.mode == Mode.ACT:

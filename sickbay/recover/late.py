@@ -72,6 +72,7 @@ def _take_over(work: Work, incident: JobAttempt, verdict: Verdict) -> None:
         return
     suspects.name_suspects(work, verdict.suspects)
     if work.view.acting and work.phase == RecoveryPhase.HELD and incident.action == JobAction.ESCALATE:
-        choice = choose(verdict, work.earlier(incident), incident.step, work.policy.budget, work.now)
+        before = work.earlier(incident)
+        choice = choose(verdict, before, incident.step, work.policy.budget, work.now, work.forgotten)
         incident.action = choice.action.value
         go(work, choice)

@@ -39,11 +39,17 @@ def advance(record: JobRecovery, view: View) -> Work:
     moves.answer_offers(work)
     late.revise(work)
     for _ in range(HOPS):
-        before = work.phase, len(work.status.attempts)
+        before = _stage(work)
         _look(work)
-        if (work.phase, len(work.status.attempts)) == before:
+        if _stage(work) == before:
             break
     return work
+
+
+def _stage(work: Work) -> tuple[str, list[int]]:
+    """The phase, and the number of the present attempt where there is one; the list of attempts does not grow for
+    ever."""
+    return work.phase, [attempt.n for attempt in work.status.attempts[-1:]]
 
 
 def _look(work: Work) -> None:

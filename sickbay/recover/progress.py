@@ -16,6 +16,9 @@ from sickbay.recover.job import JobId
 from sickbay.recover.spans import Span
 from sickbay.recover.view import RankPod, Standing
 
+Run = tuple[int, int]
+"""Our attempt and the restart by the job's own controller within it, as pods carry them."""
+
 
 class ProgressBook:
     """See the module."""
@@ -23,6 +26,8 @@ class ProgressBook:
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
         self._best: dict[JobId, tuple[int, datetime]] = {}
+        self._runs: dict[JobId, Run] = {}
+        """The latest run of each job of which a pod was seen."""
         self._annotations: dict[JobId, str] = {}
         self._spans: dict[JobId, tuple[datetime, dict[str, dict[str, Span]]]] = {}
 
@@ -35,13 +40,23 @@ class ProgressBook:
         text = pod.annotations.get(self._annotations.get(id_, names.PROGRESS_STEP), "")
         return int(text) if text.isdecimal() else None
 
-    def note(self, id_: JobId, pod: Pod) -> bool:
-        """A pod as it is now. True when the job has come further."""
-        step = self._step(id_, pod)
-        if step is None:
+    def note(self, id_: JobId, run: Run, old: Pod | None, new: Pod) -> bool:
+        """A pod of this run as it was and is now. True when the job has come further.
+
+        What is left of an earlier run, or is on its way out, says nothing about this one.
+        """
+        step = self._step(id_, new)
+        if step is None or new.deleting or new.finished or run < self._runs.get(id_, run):
+            return False
+        if run > self._runs.get(id_, run):
+            self.restart(id_)
+        self._runs[id_] = run
+        before = self._step(id_, old) if old is not None and old.uid == new.uid else None
+        if step == before:
             return False
         known = self._best.get(id_)
-        if known is not None and step <= known[0]:
+        began_anew = before is not None and step < before  # within its pod, from a checkpoint
+        if known is not None and step <= known[0] and not began_anew:
             return False
         self._best[id_] = (step, self._clock.now())
         return True
@@ -57,7 +72,8 @@ class ProgressBook:
         known = self._best.get(id_)
         if known is None or known[0] < 0:
             return Standing(since=known[1] if known else None, expected=known is not None)
-        steps = {p.rank: self._step(id_, p.pod) for p in pods if p.active}
+        run = self._runs.get(id_, (0, 0))
+        steps = {p.rank: self._step(id_, p.pod) for p in pods if p.active and (p.attempt, p.restart) >= run}
         behind = tuple(sorted(rank for rank, step in steps.items() if step is None or step < known[0]))
         silent = tuple(sorted(rank for rank, step in steps.items() if step is None))
         silent = silent if len(silent) < len(steps) else ()
@@ -74,9 +90,10 @@ class ProgressBook:
 
     def jobs(self) -> list[JobId]:
         """Jobs of which something is known."""
-        return list({**self._best, **self._annotations, **self._spans})
+        return list({**self._best, **self._runs, **self._annotations, **self._spans})
 
     def forget(self, id_: JobId) -> None:
         self._spans.pop(id_, None)
         self._best.pop(id_, None)
+        self._runs.pop(id_, None)
         self._annotations.pop(id_, None)

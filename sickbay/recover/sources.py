@@ -35,7 +35,7 @@ from sickbay.recover.evidence import Onset
 from sickbay.recover.fence import lingering
 from sickbay.recover.job import Job, JobId, number
 from sickbay.recover.late import is_open
-from sickbay.recover.progress import ProgressBook
+from sickbay.recover.progress import ProgressBook, Run
 from sickbay.recover.signs import Signs, moment
 from sickbay.recover.view import LIVE, RankPod, View
 
@@ -153,7 +153,7 @@ class Sources:
         id_, adapter = job_of(pod)
         if id_ is None or adapter is None:
             return
-        further = new is not None and self.progress.note(id_, new)
+        further = new is not None and self.progress.note(id_, _run(adapter, new), old, new)
         self.ends.note(id_, adapter, pod, gone=new is None)
         if old is None or new is None or _facts(old) != _facts(new) or (further and self._step_matters(id_)):
             self._changed(id_)
@@ -351,7 +351,11 @@ def job_of(pod: Pod) -> tuple[JobId | None, Adapter | None]:
 
 
 def rank_pod(adapter: Adapter, pod: Pod) -> RankPod:
-    return RankPod(adapter.rank(pod), pod, number(pod.labels.get(names.ATTEMPT), 1), adapter.restart(pod))
+    return RankPod(adapter.rank(pod), pod, *_run(adapter, pod))
+
+
+def _run(adapter: Adapter, pod: Pod) -> Run:
+    return number(pod.labels.get(names.ATTEMPT), 1), adapter.restart(pod)
 
 
 def id_of(record: JobRecovery) -> JobId:

@@ -189,6 +189,12 @@ class Work:
         before = itertools.takewhile(lambda a: a is not attempt, self.status.attempts)
         return [a for a in before if a.n >= self.status.counted_from]
 
+    @property
+    def forgotten(self) -> int:
+        """How many attempts that count in the budgets are on record no longer."""
+        kept = self.status.attempts
+        return max(0, kept[0].n - max(1, self.status.counted_from)) if len(kept) >= MAX_ATTEMPTS else 0
+
     def begin(self, n: int, restarts: int) -> JobAttempt:
         """Append the next attempt. Of older ones than the last only what history needs is kept."""
         made = JobAttempt(n=n, restarts=restarts)

@@ -127,6 +127,9 @@ MISTAKES = [
      "error", "spec.remedy[0].timeout", "0s: no act can be done in no time"),
     ("the same rung again", fault(SEEN, "remedy: [{action: RebootNode}, {action: RebootNode}]"), 10,
      "warning", "spec.remedy[1].action", "RebootNode stands in the ladder already; use attempts"),
+    ("a ladder that has no end", fault(SEEN, "remedy: [" + ", ".join(
+        f"{{action: {a}, attempts: 5}}" for a in ("RestartService", "ResetGPU", "RebootNode", "PowerCycle")) + "]"), 10,
+     "warning", "spec.remedy", "20 attempts in all, and one repair makes 16 at most"),
     ("a ladder that falls", fault(SEEN, "remedy: [{action: PowerCycle}, {action: RebootNode}]"), 10,
      "warning", "spec.remedy[1].action", "RebootNode does less than a rung before it"),
     ("a proof that nothing brings", fault(SEEN, "remedy: [{action: RestartService}]", clears="reboot"), 8,

@@ -176,6 +176,8 @@ TWICE = [{"action": "RebootNode", "attempts": 2}, {"action": "PowerCycle"}]
         pytest.param([("RebootNode", 1)], "RebootNode", id="once-of-twice"),
         pytest.param([("RebootNode", 1)] * 2, "PowerCycle", id="twice-of-twice"),
         pytest.param([("RebootNode", 1)] * 2 + [("PowerCycle", 1)], None, id="used-up"),
+        pytest.param([("RebootNode", 0)] * 15, "RebootNode", id="the-last-that-is-made"),
+        pytest.param([("RebootNode", 0)] * 16, None, id="no-more-than-are-counted"),
         pytest.param([("RebootNode", 0)] * 5, "RebootNode", id="another-plan's-attempts-do-not-count"),
     ],
 )

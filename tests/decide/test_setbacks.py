@@ -369,6 +369,25 @@ def test_faults_that_take_the_lead_from_each_other_for_ever_end_with_people(plan
     assert story.phase == ("NeedsHuman" if plans == MOST_PLANS else "Running")
 
 
+LONG = [{"action": action, "attempts": 5} for action in ("RestartService", "ResetGPU", "RebootNode", "PowerCycle")]
+
+
+def test_a_ladder_longer_than_the_record_has_an_end():
+    """The record holds 16 attempts: were more made, those of the first rung would be forgotten and made again."""
+    story = Story("test.long", types=(fault_type("test.long", remedy=LONG),)).run("Quarantine", "Drain")
+    for _ in range(40):
+        if story.phase == "NeedsHuman":
+            break
+        story.now += 60
+        if story.repair.status.current.step == "Repair":
+            story.report("Failed", "it did not help")
+        else:
+            story.run(story.repair.status.current.step)
+    assert (story.phase, story.needs) == ("NeedsHuman", "RepairFailed")
+    done = [attempt.action for attempt in story.repair.status.steps["Repair"].attempts]
+    assert done == ["RestartService"] * 5 + ["ResetGPU"] * 5 + ["RebootNode"] * 5 + ["PowerCycle"]
+
+
 @pytest.mark.case("N10")
 def test_a_failed_reset_climbs_to_a_reboot_and_its_own_fault_belongs_to_the_same_incident():
     story = Story("test.reset").run("Quarantine", "Drain")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -64,12 +65,13 @@ def test_a_node_of_a_storm_is_told_when_its_own_repair_goes_on_and_not_before() 
     assert keys(of_repair(repair(), at(61))) == ["opened"]
 
 
-def record(phase: str, since: float = 0) -> JobRecovery:
+def record(phase: str, since: float = 0, attempts: Iterable[int] = ()) -> JobRecovery:
     body = {
         "metadata": {"name": "job-llm", "namespace": "team", "uid": "j1"},
         "spec": {"job": {"kind": "Job", "name": "llm"}},
         "status": {"phase": phase, "since": rfc3339(at(since)), "message": "exit code 1 on two nodes"},
     }
+    body["status"]["attempts"] = [{"n": n} for n in attempts]
     return msgspec.convert(body, JobRecovery)
 
 
@@ -79,6 +81,11 @@ def test_a_job_that_needs_its_owner_is_told(phase: str) -> None:
     assert "team/llm" in message.title
     assert "exit code 1 on two nodes" in message.text
     assert message.command == "sickbay explain job/llm -n team"
+
+
+def test_each_stop_is_told_anew_though_the_record_is_full() -> None:
+    told = [keys(of_recovery(record("Held", attempts=range(n, n + 32)), at(5))) for n in (1, 2)]
+    assert told[0] != told[1]
 
 
 def test_a_job_that_is_taken_care_of_is_not() -> None:

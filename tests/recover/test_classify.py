@@ -15,9 +15,12 @@ from sickbay.recover.choose import choose, spent
 from sickbay.recover.classify import GAP, classify, fingerprint
 from sickbay.recover.ends import End
 from sickbay.recover.evidence import Evidence, Onset, Verdict
+from sickbay.recover.job import JobId
 from sickbay.recover.logs import read
 from sickbay.recover.root import root_of
 from sickbay.recover.signs import Sign
+from sickbay.recover.view import View, Work
+from tests.recover.records import record
 
 AT = datetime(2027, 3, 1, 8, tzinfo=UTC)
 
@@ -297,3 +300,48 @@ def test_progress_restores_the_budget():
 
 def test_what_is_older_than_the_window_does_not_count():
     assert chosen("Unknown", [attempt(n, ago=25 * 3600) for n in (1, 2)]) == "Retry"
+
+
+def test_a_budget_larger_than_the_record_ends_all_the_same():
+    """The record holds the last 32 attempts; of those before them it is known how many there were."""
+    budget, made = RecoveryBudget(transient=50), Verdict("Transient", ("why",))
+
+    def chosen_after(forgotten, past):
+        return choose(made, past, None, budget, AT, forgotten).action
+
+    past = [attempt(n, verdict="Transient", ago=60.0) for n in range(31)]
+    assert chosen_after(0, past) == "RestartInPlace"
+    assert chosen_after(18, past) == "RestartInPlace"
+    assert chosen_after(19, past) == "Escalate"
+    for broken in (attempt(0, verdict="Transient", ago=25 * 3600), attempt(0, verdict="Transient", step=9)):
+        assert chosen_after(1000, [broken, *past[1:-1], attempt(30, step=10)]) == "RestartInPlace"
+
+
+@pytest.mark.parametrize(
+    ("ago", "others", "used"),
+    [(24 * 3600, 0, 31), (12 * 3600, 0, 62), (3600, 0, 131), (12 * 3600, 10, 42)],
+    ids=["fills-the-window", "twice-as-often", "as-many-as-there-were", "mixed"],
+)
+def test_what_is_on_record_no_longer_counts_by_the_rate_of_what_is(ago, others, used):
+    """`others`: how many of the kept 31 have another verdict."""
+    past = [attempt(n, verdict="Transient", ago=ago * (31 - n) / 31) for n in range(31)]
+    for each in past[10 : 10 + others]:
+        each.verdict = "Hardware"
+    assert spent(past, ("Transient",), None, timedelta(days=1), AT, 100) == used
+
+
+@pytest.mark.parametrize(
+    ("numbers", "counted_from", "forgotten"),
+    [
+        (range(1, 33), 0, 0),
+        (range(2, 34), 0, 1),
+        (range(70, 102), 0, 69),
+        (range(70, 102), 60, 10),
+        (range(70, 102), 80, 0),
+        (range(5, 8), 0, 0),
+    ],
+    ids=["full", "one-over", "long", "counted-anew", "counted-anew-since", "found-late"],
+)
+def test_how_many_attempts_are_on_record_no_longer(numbers, counted_from, forgotten):
+    made = record("Running", attempts=[{"n": n} for n in numbers], countedFrom=counted_from)
+    assert Work(made, View(now=AT, id=JobId("Job", "default", "llm"))).forgotten == forgotten
