@@ -5,7 +5,8 @@
 Faults are spread over the fleet and of every sort: kernel lines, conditions of other detectors, silent kubelets, dead
 services. Two gangs, one of them the job loop's, replicas and a DaemonSet run on it. Two hours in, every `--every` hours
 and at the end, each after some hours of calm, the blocks of memory, the tasks of the event loop and the objects in the
-store are counted. Ended repairs are kept for an hour here, Events as everywhere: a day shows what a month would.
+store are counted. Ended repairs are kept for an hour here, Events as everywhere, and the agents' journals are full from
+the start, as after years of service: a day shows what a month would.
 
 A day of 60 nodes takes some minutes of CPU; the tests run a shorter one (`tests/sim/test_soak.py`).
 """
@@ -33,7 +34,9 @@ import structlog
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from sickbay.apiserver.housekeeping import Housekeeper
-from sickbay.clock import Randomness
+from sickbay.clock import Randomness, rfc3339
+from sickbay.providers.agent.journal import KEEP, Entry
+from sickbay.sim.agent import disk_of
 from sickbay.sim.components import Settings
 from sickbay.sim.fleet import PoolSpec
 from sickbay.sim.hand import (
@@ -117,6 +120,7 @@ async def _soak(loop: VirtualLoop, hours: list[float], nodes: int, seed: int, te
     world.fleet.add_pool(PoolSpec("train", nodes=nodes, gpus=8, rack=8))
     _furnish(world, nodes)
     world.settle()
+    _age(world)
     world.start()
     world.start_components(COMPONENTS)
     keeper = loop.create_task(Housekeeper(world.store, owners=False).run())
@@ -152,6 +156,24 @@ def _furnish(world: World, nodes: int) -> None:
         admin.create(JOBS, _job(max(2, nodes // 8)), namespace)
     admin.create(DEPLOYMENTS, _replicated("web", nodes // 2), "default")
     admin.create(DAEMON_SETS, _replicated("plugin", None), "default")
+
+
+def _age(world: World) -> None:
+    """Each agent has begun as many acts already as its journal holds."""
+    for machine in world.stage.machines.values():
+        _, journal = disk_of(machine)
+        for number in range(KEEP):
+            proof = {"bootID": f"{number:032x}", "reason": f"rebooted for the time {number}"}
+            entry = Entry(
+                key=f"{machine.name}-{number}/Repair/{number}",
+                action="RebootNode",
+                boot_id=f"{number:032x}",
+                at=rfc3339(world.clock.now()),
+                outcome="Done",
+                message=f"act {number} is done",
+                proof=proof,
+            )
+            journal.write(entry)
 
 
 def _template(name: str, gpus: int = 0, **spec: Any) -> dict[str, Any]:

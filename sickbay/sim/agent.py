@@ -47,10 +47,15 @@ _LEVEL = 3
 _disks: WeakKeyDictionary[Machine, tuple[MemoryStore, Disk]] = WeakKeyDictionary()
 
 
+def disk_of(machine: Machine) -> tuple[MemoryStore, Disk]:
+    """What the agents of this machine have kept: of the faults they saw, and of the acts they began."""
+    return _disks.setdefault(machine, (MemoryStore(), Disk()))
+
+
 async def run_agent(running: Running, outside: Outside) -> None:
     """The agent of one machine, until cancelled."""
     machine, clock = outside.machines[running.node], running.clock
-    store, journal = _disks.setdefault(machine, (MemoryStore(), Disk()))
+    store, journal = disk_of(machine)
     rhythm, keeper = _beats(running, outside, machine)
     parts = Parts(
         host=outside.host(running),

@@ -10,7 +10,7 @@ from sickbay.api.words import TaskPhase
 from sickbay.apiserver.errors import Obj
 from sickbay.clock import Clock
 from sickbay.providers.agent.host import Finding, HostError, Proof
-from sickbay.providers.agent.journal import Entry
+from sickbay.providers.agent.journal import Entry, keep
 from sickbay.sim.cloud import DURATIONS, Cloud
 from sickbay.sim.hand import NODES, PODS, TASKS
 from sickbay.sim.machine import Machine
@@ -139,4 +139,4 @@ class Disk:
         return self._entries.get(key)
 
     def write(self, entry: Entry) -> None:
-        self._entries[entry.key] = entry
+        keep(self._entries, entry)

@@ -17,6 +17,20 @@ from tests.controlplane import build, jobset
 from tests.support.controlplane import ControlPlane
 from tests.support.install import install
 
+DROPPED = (
+    r"ignore:Exception ignored in. <function _SelectorTransport:pytest.PytestUnraisableExceptionWarning",
+    r"ignore:Exception ignored in. <socket:pytest.PytestUnraisableExceptionWarning",
+)
+"""A request that is cancelled in the moment its connection is made leaves that to the garbage collector (asyncio's and
+anyio's connect). It happens when a test ends in the midst of it. Elsewhere a socket that is left open fails."""
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        if item.get_closest_marker("controlplane"):
+            for text in DROPPED:
+                item.add_marker(pytest.mark.filterwarnings(text))
+
 
 @pytest.fixture(scope="session")
 def control_plane_binaries() -> Path:

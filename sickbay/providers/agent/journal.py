@@ -39,6 +39,14 @@ class Journal(Protocol):
         ...
 
 
+def keep(entries: dict[str, Entry], entry: Entry) -> None:
+    """Add the entry as the latest, replacing one of the same key; the oldest go when there are too many."""
+    entries.pop(entry.key, None)
+    entries[entry.key] = entry
+    while len(entries) > KEEP:
+        entries.pop(next(iter(entries)))
+
+
 class FileJournal:
     """Entries in one JSON file, replaced as a whole; each write is on the disk before it returns."""
 
@@ -50,10 +58,7 @@ class FileJournal:
         return self._entries.get(key)
 
     def write(self, entry: Entry) -> None:
-        self._entries.pop(entry.key, None)
-        self._entries[entry.key] = entry
-        while len(self._entries) > KEEP:
-            self._entries.pop(next(iter(self._entries)))
+        keep(self._entries, entry)
         self._path.parent.mkdir(parents=True, exist_ok=True)
         draft = self._path.with_suffix(".new")
         with draft.open("wb") as file:
