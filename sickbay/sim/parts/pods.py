@@ -24,7 +24,7 @@ from sickbay.api.duration import parse_duration
 from sickbay.apiserver.errors import Obj
 from sickbay.apiserver.writes import Write
 from sickbay.clock import rfc3339
-from sickbay.sim.hand import PODS, Hand, labels_of
+from sickbay.sim.hand import NODES, PODS, Hand, condition_of, labels_of
 from sickbay.sim.machine import Machine
 from sickbay.sim.parts.base import Part, pod_key
 from sickbay.sim.parts.disruption import controller_of
@@ -39,6 +39,8 @@ POLICIES = "recoverypolicies.sickbay.dev"
 KILLED = 137
 """128 + SIGKILL: the exit code of a container that went down with its machine or outlived its grace."""
 TERMINATED = 143
+SYNC_SECONDS = 10.0
+"""The kubelet compares what the API server says of its pods with what it knows (syncPeriod of pkg/kubelet/status)."""
 
 LIVE = ("Pending", "Running")
 OF_THE_POD = ("Terminated", "NodeShutdown", "Shutdown", "Preempting", "Evicted", "UnexpectedAdmissionError")
@@ -208,6 +210,8 @@ class Pods(Part):
 
     def _run_on(self, pod: Obj, machine: Machine, container: _Container) -> float | None:
         again = self._step_further(pod, container)
+        if self._is_thought_unready(pod):
+            again = min(again or SYNC_SECONDS, self._restore(pod))
         text = (pod["metadata"].get("annotations") or {}).get(RUN_FOR)
         if not text or container.started is None:
             return again
@@ -216,6 +220,20 @@ class Pods(Part):
             return left if again is None else min(left, again)
         self._exit(pod, machine, Exit(0))
         return None
+
+    def _is_thought_unready(self, pod: Obj) -> bool:
+        """The lifecycle controller has called it not ready while its node was out of sight; its containers are well."""
+        return condition_of(pod, "Ready").get("status") == "False" != condition_of(pod, "ContainersReady").get("status")
+
+    def _restore(self, pod: Obj) -> float:
+        """Report once more what the kubelet knows, as it does when the API server says otherwise and its node is seen
+        again. Returns the seconds until the next look."""
+        node = self.store.find(NODES, pod["spec"]["nodeName"])
+        if node is not None and condition_of(node, "Ready").get("status") == "True":
+            meta, ready = pod["metadata"], self._condition("Ready", True)
+            patch = {"status": {"conditions": [ready]}}
+            self._hand(pod).strategic(PODS, meta["name"], patch, meta["namespace"], "status")
+        return SYNC_SECONDS
 
     def _step_further(self, pod: Obj, container: _Container, now: bool = False) -> float | None:
         """Report the step, when that is due; returns the seconds until the next report, None where there is none."""

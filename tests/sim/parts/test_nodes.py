@@ -6,7 +6,7 @@ import pytest
 
 from sickbay.sim.components import Settings, pace_for
 from sickbay.sim.fleet import PoolSpec
-from sickbay.sim.hand import LEASES, NODES, PODS
+from sickbay.sim.hand import LEASES, NODES, PODS, condition_of
 from sickbay.sim.loop import run_virtual
 from sickbay.sim.machine import BUSES
 from sickbay.sim.world import World
@@ -125,6 +125,28 @@ async def test_pods_leave_an_unreachable_node_when_their_toleration_is_over():
         marked = {p["metadata"]["name"] for p in world.store.list(PODS) if p["metadata"].get("deletionTimestamp")}
         assert marked == {"default-five-minutes"}
         assert phases(world)["default-five-minutes"] == "Running"  # nobody can tell, the node is down
+
+
+async def test_pods_of_a_node_that_is_back_are_ready_again():
+    """A node out of sight has pods that are called not ready; they ran on, and their kubelet says so."""
+
+    def prepare(world):
+        world.person("admin").create(PODS, pod("p", "train-0", tolerations=[{"operator": "Exists"}]), "default")
+
+    async with running_world(TRAIN, prepare=prepare) as world:
+        await world.clock.sleep(10)
+
+        def found():
+            return world.store.find(PODS, "p", "default")
+
+        begun = found()["status"]["containerStatuses"]
+        world.machine("train-0").set_heartbeat(False)
+        await world.clock.sleep(120)
+        assert condition_of(found(), "Ready")["status"] == "False"
+        world.machine("train-0").set_heartbeat(True)
+        await world.clock.sleep(25)
+        assert condition_of(found(), "Ready")["status"] == "True"
+        assert found()["status"]["containerStatuses"] == begun
 
 
 async def test_a_deleted_node_stays_away_and_its_pods_are_collected():
