@@ -9,8 +9,10 @@ from __future__ import annotations
 from sickbay.api.core import Pod
 
 JOB_NAME = "batch.kubernetes.io/job-name"
+JOB_UID = "batch.kubernetes.io/controller-uid"
 COMPLETION_INDEX = "batch.kubernetes.io/job-completion-index"
 JOB_SET_NAME = "jobset.sigs.k8s.io/jobset-name"
+JOB_SET_UID = "jobset.sigs.k8s.io/jobset-uid"
 
 
 def job_of(pod: Pod) -> tuple[str, str]:

@@ -7,6 +7,7 @@ judges none. So what nobody asks for goes with time; a job whose pods are still 
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 from datetime import datetime
 
 from sickbay.api import names
@@ -35,8 +36,9 @@ class EndBook:
         judged = pod.uid in self._judged
         if gone:
             self._judged.pop(pod.uid, None)
-        end = None if judged else self._end(adapter, pod, gone)
-        if end is not None:
+        found = None if judged else self._end(adapter, pod, gone)
+        if found is not None:
+            end = replace(found, job=adapter.owner(pod))
             known = self._ends.setdefault(id_, {})
             if known.get(pod.uid, end).how in (end.how, "Deleted"):
                 known[pod.uid] = known.get(pod.uid, end) if end.how == "Deleted" else end
@@ -58,7 +60,7 @@ class EndBook:
         for each in pods:
             end = end_of(each.pod, each.rank, each.attempt, each.restart, self._clock.now())
             if end is not None and each.pod.uid not in found and each.pod.uid not in self._judged:
-                found[each.pod.uid] = end
+                found[each.pod.uid] = replace(end, job=each.job)
         return tuple(found.values())
 
     def consume(self, id_: JobId, uids: set[str], there: set[str]) -> None:

@@ -45,6 +45,8 @@ class End:
     NodeLost | Deleted"""
     reason: str = ""
     log: str = ""
+    job: str = ""
+    """UID of the job object that the rank belonged to; "" where that is not known."""
 
     @property
     def terminated(self) -> bool:

@@ -1,7 +1,8 @@
 """How far jobs have come, as their pods report it, and since when they have not come any further.
 
 Kept in memory by our own clock: a restart takes the present step for new, so a stall is noticed one time later at most.
-A job that never reports a step is never called stalled.
+A job that never reports a step is never called stalled. What was known of a job says nothing about another object that
+has got its name since: that one may be another program, or begin at zero.
 """
 
 from __future__ import annotations
@@ -28,25 +29,51 @@ class ProgressBook:
         self._best: dict[JobId, tuple[int, datetime]] = {}
         self._runs: dict[JobId, Run] = {}
         """The latest run of each job of which a pod was seen."""
+        self._lives: dict[JobId, str] = {}
+        """UID of the object that has the job's name now."""
         self._annotations: dict[JobId, str] = {}
         self._spans: dict[JobId, tuple[datetime, dict[str, dict[str, Span]]]] = {}
 
-    def read_from(self, id_: JobId, annotation: str) -> None:
-        """The pod annotation in which this job reports its steps, where it is not the usual one."""
-        if annotation != names.PROGRESS_STEP:
-            self._annotations[id_] = annotation
+    def bind(self, id_: JobId, uid: str, attempt: int) -> bool:
+        """The object that has the job's name now. True when that is news: another one's steps are forgotten, unless it
+        is the next attempt of the same job, which we have made."""
+        before = self._lives.get(id_)
+        if before == uid:
+            return False
+        self._lives[id_] = uid
+        if before is None or (attempt, 0) <= self._runs.get(id_, (0, 0)):
+            self._begin(id_)
+        return True
+
+    def read_from(self, id_: JobId, annotation: str) -> bool:
+        """The pod annotation in which this job reports its steps. True when it was another one so far: steps that were
+        read there cannot be compared with those that are read here."""
+        if annotation == self._annotation(id_):
+            return False
+        self._annotations[id_] = annotation
+        self._begin(id_)
+        return True
+
+    def _annotation(self, id_: JobId) -> str:
+        return self._annotations.get(id_, names.PROGRESS_STEP)
+
+    def _begin(self, id_: JobId) -> None:
+        """Nothing is known of the job, not even that it reports steps."""
+        for book in (self._best, self._runs, self._spans):
+            book.pop(id_, None)
 
     def _step(self, id_: JobId, pod: Pod) -> int | None:
-        text = pod.annotations.get(self._annotations.get(id_, names.PROGRESS_STEP), "")
+        text = pod.annotations.get(self._annotation(id_), "")
         return int(text) if text.isdecimal() else None
 
-    def note(self, id_: JobId, run: Run, old: Pod | None, new: Pod) -> bool:
-        """A pod of this run as it was and is now. True when the job has come further.
+    def note(self, id_: JobId, rank: RankPod, old: Pod | None) -> bool:
+        """A rank's pod as it is now, and as it was. True when the job has come further.
 
-        What is left of an earlier run, or is on its way out, says nothing about this one.
+        What is left of an earlier run or of another job, or is on its way out, says nothing about this one.
         """
+        new, run = rank.pod, (rank.attempt, rank.restart)
         step = self._step(id_, new)
-        if step is None or new.deleting or new.finished or run < self._runs.get(id_, run):
+        if step is None or not rank.active or run < self._runs.get(id_, run) or not self._is_of(id_, rank):
             return False
         if run > self._runs.get(id_, run):
             self.restart(id_)
@@ -61,6 +88,9 @@ class ProgressBook:
         self._best[id_] = (step, self._clock.now())
         return True
 
+    def _is_of(self, id_: JobId, rank: RankPod) -> bool:
+        return not rank.job or rank.job == self._lives.get(id_, rank.job)
+
     def restart(self, id_: JobId) -> None:
         """A new attempt begins: it goes on from a checkpoint, which may lie before the best step so far."""
         self._spans.pop(id_, None)
@@ -73,7 +103,8 @@ class ProgressBook:
         if known is None or known[0] < 0:
             return Standing(since=known[1] if known else None, expected=known is not None)
         run = self._runs.get(id_, (0, 0))
-        steps = {p.rank: self._step(id_, p.pod) for p in pods if p.active and (p.attempt, p.restart) >= run}
+        mine = [p for p in pods if p.active and (p.attempt, p.restart) >= run and self._is_of(id_, p)]
+        steps = {p.rank: self._step(id_, p.pod) for p in mine}
         behind = tuple(sorted(rank for rank, step in steps.items() if step is None or step < known[0]))
         silent = tuple(sorted(rank for rank, step in steps.items() if step is None))
         silent = silent if len(silent) < len(steps) else ()
@@ -90,10 +121,9 @@ class ProgressBook:
 
     def jobs(self) -> list[JobId]:
         """Jobs of which something is known."""
-        return list({**self._best, **self._runs, **self._annotations, **self._spans})
+        return list({**self._best, **self._runs, **self._lives, **self._annotations, **self._spans})
 
     def forget(self, id_: JobId) -> None:
-        self._spans.pop(id_, None)
-        self._best.pop(id_, None)
-        self._runs.pop(id_, None)
+        self._begin(id_)
+        self._lives.pop(id_, None)
         self._annotations.pop(id_, None)

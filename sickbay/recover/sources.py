@@ -35,7 +35,7 @@ from sickbay.recover.evidence import Onset
 from sickbay.recover.fence import lingering
 from sickbay.recover.job import Job, JobId, number
 from sickbay.recover.late import is_open
-from sickbay.recover.progress import ProgressBook, Run
+from sickbay.recover.progress import ProgressBook
 from sickbay.recover.signs import Signs, moment
 from sickbay.recover.view import LIVE, RankPod, View
 
@@ -153,7 +153,7 @@ class Sources:
         id_, adapter = job_of(pod)
         if id_ is None or adapter is None:
             return
-        further = new is not None and self.progress.note(id_, _run(adapter, new), old, new)
+        further = new is not None and self.progress.note(id_, rank_pod(adapter, new), old)
         self.ends.note(id_, adapter, pod, gone=new is None)
         if old is None or new is None or _facts(old) != _facts(new) or (further and self._step_matters(id_)):
             self._changed(id_)
@@ -202,7 +202,17 @@ class Sources:
     def _job_changed(self, kind: str, old: dict[str, Any] | None, new: dict[str, Any] | None) -> None:
         obj = new or old
         assert obj is not None
-        self._changed(JobId(kind, obj["metadata"].get("namespace", ""), obj["metadata"]["name"]))
+        meta = obj["metadata"]
+        id_ = JobId(kind, meta.get("namespace", ""), meta["name"])
+        attempt = number((meta.get("labels") or {}).get(names.ATTEMPT), 1)
+        if new is not None and self.progress.bind(id_, meta.get("uid", ""), attempt):
+            self._note_steps(id_)
+        self._changed(id_)
+
+    def _note_steps(self, id_: JobId) -> None:
+        """Take the steps that the pods show now for new: how they came there was not seen."""
+        for pod in self.pods_of(id_):
+            self.progress.note(id_, pod, None)
 
     def _types_changed(self) -> None:
         self._signs = Signs(self.types.all())
@@ -244,8 +254,8 @@ class Sources:
     def view(self, id_: JobId, record: JobRecovery | None, fence: bool = True) -> View:
         adapter, job, now = ADAPTERS[id_.kind], self.job(id_), self._clock.now()
         policy = self.policy(id_, job.labels) if job is not None else None
-        if policy is not None:
-            self.progress.read_from(id_, policy.spec.hang.progress.annotation)
+        if policy is not None and self.progress.read_from(id_, policy.spec.hang.progress.annotation):
+            self._note_steps(id_)
         pods = self.pods_of(id_)
         ends = self.ends.of(id_, pods)
         logs_read, spans = self.progress.spans(id_, pods)
@@ -351,11 +361,8 @@ def job_of(pod: Pod) -> tuple[JobId | None, Adapter | None]:
 
 
 def rank_pod(adapter: Adapter, pod: Pod) -> RankPod:
-    return RankPod(adapter.rank(pod), pod, *_run(adapter, pod))
-
-
-def _run(adapter: Adapter, pod: Pod) -> Run:
-    return number(pod.labels.get(names.ATTEMPT), 1), adapter.restart(pod)
+    attempt = number(pod.labels.get(names.ATTEMPT), 1)
+    return RankPod(adapter.rank(pod), pod, attempt, adapter.restart(pod), adapter.owner(pod))
 
 
 def id_of(record: JobRecovery) -> JobId:

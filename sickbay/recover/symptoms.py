@@ -48,7 +48,8 @@ def ended(work: Work) -> list[End]:
 def _belongs(work: Work, end: End) -> bool:
     job = work.view.job
     assert job is not None
-    return end.attempt == job.attempt and end.restart >= work.attempt.restarts and end.rank in job.ranks
+    same = end.job in ("", job.uid) and end.attempt == job.attempt
+    return same and end.restart >= work.attempt.restarts and end.rank in job.ranks
 
 
 def _end_of_live(work: Work, rank: RankPod, gang: Mapping[str, RankPod]) -> End | None:

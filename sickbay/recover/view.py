@@ -50,6 +50,8 @@ class RankPod:
     pod: Pod
     attempt: int
     restart: int
+    job: str = ""
+    """UID of the job object that it was made for; "" where it does not tell."""
 
     @property
     def active(self) -> bool:
@@ -225,12 +227,14 @@ class Work:
 def current(view: View) -> list[RankPod]:
     """Pods of the attempt that the job's label names, and of the last restart by its own controller.
 
-    What is left of an earlier attempt must never be taken for a failure of this one.
+    What is left of an earlier attempt, or of another job that had its name, must never be taken for a failure of this
+    one.
     """
     job = view.job
     if job is None:
         return []
-    return [p for p in view.pods if p.attempt == job.attempt and p.restart >= job.restarts and p.rank in job.ranks]
+    mine = [p for p in view.pods if p.attempt == job.attempt and p.job in ("", job.uid)]
+    return [p for p in mine if p.restart >= job.restarts and p.rank in job.ranks]
 
 
 def newest(pods: list[RankPod]) -> dict[str, RankPod]:

@@ -35,13 +35,13 @@ class Seen:
     def __post_init__(self) -> None:
         self.book = ProgressBook(self.watch)  # type: ignore[arg-type]
 
-    def pod(self, seconds, rank, step, run=(1, 0), **more):
+    def pod(self, seconds, rank, step, run=(1, 0), job="", **more):
         """A pod as it is now; True when the job has come further by it."""
         self.watch.moment = at(seconds)
         annotations = {} if step is None else {STEP: str(step)}
-        found = replace(pod(rank, annotations=annotations, **more), attempt=run[0], restart=run[1])
+        found = replace(pod(rank, annotations=annotations, **more), attempt=run[0], restart=run[1], job=job)
         old, self.pods[found.pod.uid] = self.pods.get(found.pod.uid), found
-        return self.book.note(JOB, run, old.pod if old is not None else None, found.pod)
+        return self.book.note(JOB, found, old.pod if old is not None else None)
 
     def told(self):
         """The step, since when, and who is behind."""
@@ -134,3 +134,31 @@ def test_what_is_no_step_says_nothing(text):
     seen = Seen()
     assert not seen.pod(10, 0, text)
     assert not seen.book.standing(JOB, ()).expected
+
+
+@pytest.mark.parametrize("attempt", [1, 2], ids=["as-its-owner-wrote-it", "as-it-was-when-it-went"])
+def test_another_job_of_the_same_name_counts_from_its_own_steps(gang, attempt):
+    gang.book.bind(JOB, "u-1", 1)
+    gang.pod(70, 0, 1011, (2, 0), job="u-1", made=70.0)
+    assert gang.book.bind(JOB, "u-2", attempt)
+    assert not gang.book.standing(JOB, ()).expected
+    assert gang.pod(80, 0, 3, (attempt, 0), job="u-2", made=80.0)
+    assert not gang.pod(81, 0, 1012, (2, 0), job="u-1", made=70.0)
+    assert gang.told() == (3, at(80), ())
+
+
+def test_a_job_that_we_have_made_again_is_expected_to_report_steps_as_before(gang):
+    gang.book.bind(JOB, "u-1", 1)
+    gang.pod(70, 0, 1011, job="u-1", made=70.0)
+    assert gang.book.bind(JOB, "u-2", 2)
+    assert gang.book.standing(JOB, ()).expected
+    assert not gang.book.bind(JOB, "u-2", 2)
+
+
+def test_steps_in_another_annotation_are_not_compared_with_those_in_the_first(gang):
+    assert not gang.book.read_from(JOB, STEP)
+    assert gang.book.read_from(JOB, "example.com/step")
+    assert not gang.book.standing(JOB, gang.pods.values()).expected
+    assert gang.book.read_from(JOB, STEP)
+    assert gang.pod(100, 0, 12)
+    assert gang.told()[:2] == (12, at(100))

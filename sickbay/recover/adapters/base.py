@@ -31,6 +31,10 @@ class Adapter(Protocol):
 
     def rank(self, pod: Pod) -> str: ...
 
+    def owner(self, pod: Pod) -> str:
+        """UID of the job object that the pod was made for; "" where it does not tell."""
+        ...
+
     def restart(self, pod: Pod) -> int:
         """Which of its own controller's restarts the pod belongs to."""
         ...

@@ -12,7 +12,7 @@ from typing import Any
 
 from sickbay.api import kinds
 from sickbay.api.core import Pod
-from sickbay.api.joblabels import COMPLETION_INDEX, JOB_NAME, JOB_SET_NAME
+from sickbay.api.joblabels import COMPLETION_INDEX, JOB_NAME, JOB_SET_NAME, JOB_UID
 from sickbay.api.kinds import Kind
 from sickbay.recover.adapters.base import condition
 from sickbay.recover.job import Obj
@@ -21,7 +21,7 @@ CONTROLLER = "kubernetes.io/job-controller"
 """spec.managedBy of the usual controller."""
 BEARABLE_FAILURES = 1
 """Failed pods with which a resumed Job still starts soon: after one it waits 10 s from the failure, then 20 s, ..."""
-GENERATED = ("controller-uid", "job-name", "batch.kubernetes.io/controller-uid", JOB_NAME)
+GENERATED = ("controller-uid", "job-name", JOB_UID, JOB_NAME)
 """Labels that the API server puts into the template of a Job without a selector of its own."""
 
 
@@ -33,6 +33,11 @@ class IndexedJob:
 
     def rank(self, pod: Pod) -> str:
         return pod.labels.get(COMPLETION_INDEX) or pod.annotations.get(COMPLETION_INDEX, "")
+
+    def owner(self, pod: Pod) -> str:
+        """By the label where there is one: it stays on a pod whose Job was deleted without it."""
+        owner = pod.metadata.controller
+        return pod.labels.get(JOB_UID, owner.uid if owner is not None else "")
 
     def restart(self, pod: Pod) -> int:
         return 0

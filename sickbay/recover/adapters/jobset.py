@@ -14,7 +14,7 @@ from typing import Any
 
 from sickbay.api import kinds
 from sickbay.api.core import Pod
-from sickbay.api.joblabels import COMPLETION_INDEX
+from sickbay.api.joblabels import COMPLETION_INDEX, JOB_SET_UID
 from sickbay.api.kinds import Kind
 from sickbay.recover.adapters.base import condition
 from sickbay.recover.job import Obj, number
@@ -33,6 +33,9 @@ class JobSet:
         labels = pod.labels
         index = labels.get(COMPLETION_INDEX) or pod.annotations.get(COMPLETION_INDEX, "0")
         return f"{labels.get(f'{PREFIX}/replicatedjob-name', '')}-{labels.get(f'{PREFIX}/job-index', '0')}-{index}"
+
+    def owner(self, pod: Pod) -> str:
+        return pod.labels.get(JOB_SET_UID, "")
 
     def restart(self, pod: Pod) -> int:
         return number(pod.labels.get(f"{PREFIX}/restart-attempt"), 0)
