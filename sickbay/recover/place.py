@@ -33,6 +33,8 @@ def place(work: Work, job: Job) -> None:
     if work.attempt.ended:
         work.begin(work.attempt.n + 1, job.restarts)
     attempt = work.attempt
+    if attempt.started and set(bound) != set(attempt.placement):
+        attempt.youngest = youngest(pods.values())  # its owner has given it more ranks, or fewer
     attempt.placement, attempt.unplaced = {rank: bound[rank] for rank in job.ranks}, 0
     if not attempt.started and all(pod.pod.phase == "Running" for pod in pods.values()):
         _started(work, job)

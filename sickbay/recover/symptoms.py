@@ -99,9 +99,11 @@ def _replaced(work: Work, rank: RankPod, gang: Mapping[str, RankPod]) -> End | N
     """Its pod is younger than the attempt: the rank ended while nobody looked, and was replaced alone.
 
     The others do not know the newcomer: it cannot join them, or they wait for one that is gone (the host of the
-    rendezvous, say). Ages are compared by one clock, the API server's.
+    rendezvous, say). Ages are compared by one clock, the API server's. A rank that the attempt began without replaces
+    none: the owner has given the job more.
     """
-    if not is_younger(work, rank) or whole_gang_is_younger(work, gang.values()):
+    added = rank.rank not in work.attempt.placement
+    if added or not is_younger(work, rank) or whole_gang_is_younger(work, gang.values()):
         return None
     pod, made = rank.pod, moment(rank.pod.metadata.creation_timestamp)
     node = work.attempt.placement.get(rank.rank, pod.node_name)

@@ -17,7 +17,8 @@ from tests.recover.fleet import job_set
 from tests.recover.looks import at, look, node, pod, unplaced
 from tests.recover.records import record
 
-RUNS = {"n": 1, "started": rfc3339(at(5)), "youngest": rfc3339(at(1)), "placement": {"1": "n1"}}
+PLACED = {str(rank): f"n{rank}" for rank in range(4)}
+RUNS = {"n": 1, "started": rfc3339(at(5)), "youngest": rfc3339(at(1)), "placement": PLACED}
 GANG = [pod(rank, made=0) for rank in range(4)]
 
 
