@@ -64,6 +64,15 @@ def marks_of(node: Obj) -> Marks:
     )
 
 
+@dataclass(frozen=True, slots=True)
+class Taken:
+    """A pod that was told to go."""
+
+    at: float
+    pod: Obj
+    """Its metadata."""
+
+
 class History:
     """See the module."""
 
@@ -74,8 +83,8 @@ class History:
         """How many versions a Node had before our first write to it at that moment."""
         self.created: dict[str, float] = {}
         """When each Event, NodeRepair and NodeTask was made, by its UID."""
-        self.taken: dict[tuple[str, str], Obj] = {}
-        """Metadata of the pods on nodes that somebody evicted or deleted, by namespace and name."""
+        self.taken: dict[tuple[str, str], Taken] = {}
+        """The pods on nodes that somebody evicted or deleted, by namespace and name."""
 
     def note(self, write: Write) -> None:
         if write.user in OURS:
@@ -83,7 +92,8 @@ class History:
         if write.old is write.new:
             return
         if write.resource == PODS and _told_to_go(write):
-            self.taken[write.namespace, write.name] = {"metadata": (write.old or {})["metadata"]}
+            pod = {"metadata": (write.old or {})["metadata"]}
+            self.taken[write.namespace, write.name] = Taken(self._journal.now(), pod)
         if write.resource == NODES:
             times, versions = self._nodes.setdefault(write.name, ([], []))
             if write.user in OURS:
@@ -119,6 +129,7 @@ class History:
             del times[:kept], versions[:kept]
         self._first_of_ours.clear()
         self.created = {uid: at for uid, at in self.created.items() if at >= before}
+        self.taken = {key: taken for key, taken in self.taken.items() if taken.at >= before}
 
     def node_before_us(self, name: str, at: float) -> Obj | None:
         """The Node as it was at `at` before we wrote to it at that very moment. A reaction takes no time in the

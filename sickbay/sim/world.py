@@ -221,7 +221,7 @@ class World:
     def was_taken(self, namespace: str, name: str, selector: str) -> bool:
         """Whether a pod of that name or with these labels was evicted or deleted by somebody."""
         fits = label_predicate(parse_labels(selector))
-        taken = ((key[1], pod) for key, pod in self.history.taken.items() if key[0] == namespace)
+        taken = ((key[1], each.pod) for key, each in self.history.taken.items() if key[0] == namespace)
         return any(known == name if name else fits(pod) for known, pod in taken)
 
     # --- doing

@@ -7,6 +7,7 @@ import pytest
 from benchmarks import soak
 from sickbay.execute.permit import Permit
 from sickbay.recover.ends import End
+from sickbay.sim.history import Taken
 
 GROWTH = 0.02
 """Of all blocks of memory: caches that fill once, and the odd object that is there at one count only."""
@@ -28,6 +29,7 @@ def test_memory_tasks_and_objects_stay_as_they_were() -> None:
     # One that is over holds a whole record. The last ones were given at one moment: at most one for each node.
     assert 0 < last.types[Permit] <= NODES
     assert last.types[End] == 0
+    assert last.types[Taken] == 0  # the simulator's own
     assert set(last.repairs) <= {"Succeeded", "Cancelled", "Failed"}  # ended less than an hour ago
     assert len(list(last.repairs.elements())) <= found.ended / 2
     passing = ("pods", "events", "noderepairs.sickbay.dev", "nodetasks.sickbay.dev")
