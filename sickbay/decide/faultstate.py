@@ -57,10 +57,24 @@ def refresh(work: Work) -> None:
         judge(work, fault, _present(work, fault), _type_of(work, fault))
     known, joins = {fault.type for fault in faults}, work.view.joins
     for active in work.view.active:
-        fresh = active.name not in known and len(faults) < MAX_FAULTS
-        if fresh and wants_repair(active.type) and (joins is None or active.name in joins):
+        fresh = active.name not in known and wants_repair(active.type)
+        if fresh and (joins is None or active.name in joins) and _has_room(work):
             since = work.view.seen.get(active.name, work.now)
             faults.append(new_fault(active, work.node.boot_id, since, work.now))
+
+
+def _has_room(work: Work) -> bool:
+    """Whether another fault can be recorded. One that is over makes room: a node must not return with a fault that
+    stands on no record."""
+    faults, there = work.repair.spec.faults, {active.name for active in work.view.active}
+    if len(faults) < MAX_FAULTS:
+        return True
+    others = range(1, len(faults))  # the first one is what the repair is for
+    over = next((n for n in others if faults[n].cleared_at is not None and faults[n].type not in there), None)
+    if over is None:
+        return False
+    del faults[over]
+    return True
 
 
 def _type_of(work: Work, fault: RepairFault) -> FaultType | None:
