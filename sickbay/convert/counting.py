@@ -17,7 +17,7 @@ from sickbay.clock import parse_time
 from sickbay.convert.asked import EventTest
 
 MOST = 512
-"""Occurrences of one Event that are looked at, the latest of them."""
+"""Occurrences of one Event that are looked at, the latest of them; more only where a fault type asks for more."""
 OUR_OWN = "sickbay-convert"
 """Events of convert are about its own conditions: they never make one."""
 
@@ -43,15 +43,15 @@ def concerns(event: Event, node: Node) -> bool:
     return not made or not born or parse_time(made) >= parse_time(born)
 
 
-def occurrences(event: Event) -> list[datetime]:
-    """When it happened, oldest first. Empty for an Event without any readable time."""
+def occurrences(event: Event, most: int = MOST) -> list[datetime]:
+    """When it happened, oldest first, the last so many. Empty for an Event without any readable time."""
     try:
-        return _spread(event)
+        return _spread(event, most)
     except ValueError:
         return []
 
 
-def _spread(event: Event) -> list[datetime]:
+def _spread(event: Event, most: int) -> list[datetime]:
     series = event.series
     last_text = (series.last_observed_time if series is not None else None) or event.last_timestamp or event.event_time
     last_text = last_text or event.metadata.creation_timestamp
@@ -64,7 +64,7 @@ def _spread(event: Event) -> list[datetime]:
     if count == 1:
         return [last]
     step = (last - first) / (count - 1)
-    return [last - step * k for k in range(min(count, MOST) - 1, -1, -1)]
+    return [last - step * k for k in range(min(count, most) - 1, -1, -1)]
 
 
 def evidence(
@@ -79,7 +79,8 @@ def evidence(
     for event in events:
         if matches(event, test) and concerns(event, node):
             since = _not_before(event, created)
-            found += [t for t in occurrences(event) if (since is None or t > since) and (after is None or t > after)]
+            times = occurrences(event, max(MOST, test.count))
+            found += [t for t in times if (since is None or t > since) and (after is None or t > after)]
     return sorted(found)
 
 

@@ -175,6 +175,8 @@ def _watched(state: UrgencyStatus, tenants: Tenants) -> list[WaitedJob]:
         for job in state.jobs
     ]
     new = [gangs.recorded(job, tenants.gang(job)) for job in tenants.jobs if job not in known]
+    if len(old) + len(new) > gangs.MOST:  # those that have come and gone make room for those that are there
+        old = [job for job in old if not job.stopped or job.job in tenants.jobs]
     return [*old, *new][: gangs.MOST]
 
 

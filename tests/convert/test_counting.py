@@ -96,6 +96,12 @@ def test_so_many_within_one_window(seconds: list[float], enough: bool) -> None:
     assert reached([at(s) for s in seconds], THREE) is enough
 
 
+@pytest.mark.parametrize(("count", "asked_for", "enough"), [(2000, 1000, True), (2000, 512, True), (999, 1000, False)])
+def test_one_event_that_stands_for_more_than_are_usually_looked_at(count: int, asked_for: int, enough: bool) -> None:
+    many = EventTest("disks", "BadDisk", "", asked_for, 600.0)
+    assert reached(evidence([told(500, count, 0)], many, node(), None, None), many) is enough
+
+
 EVENTS = st.lists(
     st.builds(lambda last, count, span: told(last, count, last - span),
               st.integers(0, 5000), st.integers(1, 6), st.integers(0, 900)), max_size=6,

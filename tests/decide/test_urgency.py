@@ -7,7 +7,7 @@ import pytest
 
 from sickbay.api.core import Pod
 from sickbay.clock import rfc3339
-from sickbay.decide.gangs import is_job_pod
+from sickbay.decide.gangs import MOST, is_job_pod
 from tests.decide.made import at, fault_type, hours, minutes, procedure, rule
 from tests.decide.story import Story
 
@@ -122,6 +122,21 @@ def test_of_two_jobs_each_has_to_stop_once():
     story.look()
     story.at("Quarantine", "Waiting")
     story.pods = [pod("eval-0", job="eval", restarts=1)]
+    story.look()
+    story.at("Quarantine", "Running")
+
+
+def test_jobs_that_have_come_and_gone_take_no_room_from_one_that_runs():
+    """More of them than a record holds: the last one to come is waited for as the first was."""
+    story = waiting("AtNextInterruption")
+    for n in range(MOST + 1):
+        story.pods = [*GANG, pod(f"short-{n}", job=f"short-{n}", made=100 * n)]
+        story.after(100)
+    story.pods = [pod("llm-0"), story.pods[-1]]
+    story.look()
+    story.at("Quarantine", "Waiting")
+    assert f"short-{MOST}" in story.repair.status.message
+    story.pods = []
     story.look()
     story.at("Quarantine", "Running")
 
