@@ -19,8 +19,9 @@ from sickbay.detect.moment import Moment
 
 _UNNAMED = "gpu-unnamed"
 _TEXT, _CODED = "gpu.fallen-off-bus", "gpu.xid.79"
-_MAX = 1024
-"""Recent faults and waiting lines kept; beyond it waiting lines are reported as they are."""
+_MAX = 256
+"""Recent faults and waiting lines kept, each of another entry or device, of which a node has a few dozen. Beyond it
+waiting lines are reported as they are: each line is compared with all of them."""
 
 
 def acting(finding: Finding) -> bool:
