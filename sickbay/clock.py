@@ -14,7 +14,7 @@ import asyncio
 import random
 import time
 import uuid
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Protocol
 
 
@@ -77,6 +77,12 @@ class Randomness:
     def fork(self) -> Randomness:
         """A source of its own whose sequence does not depend on how much the parent is used afterwards."""
         return Randomness(self._random.getrandbits(64))
+
+
+def seen_at(clock: Clock, monotonic: float) -> datetime:
+    """When the monotonic clock read so, in terms of the wall clock as it is now. What is measured like this does not
+    grow or shrink when the wall clock is set."""
+    return clock.now() - timedelta(seconds=clock.monotonic() - monotonic)
 
 
 def rfc3339(moment: datetime) -> str:

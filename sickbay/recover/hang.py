@@ -126,9 +126,10 @@ def _pause(work: Work, phase: HangPhase, started: datetime) -> _Pause | None:
     inside = {rank: span.entered for rank, span in places.items() if span is not None and span.inside and span.entered}
     if not inside:
         return None
-    since = min(inside.values())
+    first = min(inside.values())
+    since = max(first, work.view.standing.since or started)  # no step is made in a phase, by whatever clock
     outside = {rank: span for rank, span in places.items() if span is not None and rank not in inside}
-    not_yet = [rank for rank, span in outside.items() if span.left is None or span.left < since]
+    not_yet = [rank for rank, span in outside.items() if span.left is None or span.left < first]
     through = [rank for rank in outside if rank not in not_yet]
     missing = not_yet or (sorted(inside) if through else [])
     return _Pause(phase, since, frozenset(inside), tuple(missing))

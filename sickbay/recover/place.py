@@ -15,7 +15,7 @@ from sickbay.recover.signs import moment
 from sickbay.recover.stops import PEOPLE, REMIND, hold, tear_down
 from sickbay.recover.suspects import began, host_names
 from sickbay.recover.symptoms import youngest
-from sickbay.recover.view import RankPod, Work, current, newest
+from sickbay.recover.view import RankPod, Work, current, newest, scheduling_since
 
 NO_FIT_AFTER = timedelta(seconds=60)
 """How long pods may be unschedulable before the job is said not to fit: autoscalers and late nodes take a moment."""
@@ -87,7 +87,7 @@ def _unplaced(work: Work, job: Job, pods: list[RankPod]) -> None:
     turned_away = refused(pods)
     if not work.attempt.started and not work.attempt.ended:
         work.attempt.unplaced = max(work.attempt.unplaced, len(turned_away))
-    since = min((t for c in turned_away if (t := moment(c.last_transition_time)) is not None), default=None)
+    since = min((t for p in pods if refused([p]) and (t := scheduling_since(work.view, p))), default=None)
     if since is None or work.phase not in (RecoveryPhase.WAITING_CAPACITY, RecoveryPhase.PLACING):
         return
     over = sorted(set(job.excluded) - set(host_names(work)))

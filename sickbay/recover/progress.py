@@ -1,6 +1,7 @@
 """How far jobs have come, as their pods report it, and since when they have not come any further.
 
-Kept in memory by our own clock: a restart takes the present step for new, so a stall is noticed one time later at most.
+Kept in memory by our own monotonic clock (that the wall clock is set to another time is no hour without a step): a
+restart takes the present step for new, so a stall is noticed one time later at most.
 A job that never reports a step is never called stalled. What was known of a job says nothing about another object that
 has got its name since: that one may be another program, or begin at zero.
 """
@@ -12,7 +13,7 @@ from datetime import datetime
 
 from sickbay.api import names
 from sickbay.api.core import Pod
-from sickbay.clock import Clock
+from sickbay.clock import Clock, seen_at
 from sickbay.recover.job import JobId
 from sickbay.recover.spans import Span
 from sickbay.recover.view import RankPod, Standing
@@ -26,13 +27,13 @@ class ProgressBook:
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
-        self._best: dict[JobId, tuple[int, datetime]] = {}
+        self._best: dict[JobId, tuple[int, float]] = {}
         self._runs: dict[JobId, Run] = {}
         """The latest run of each job of which a pod was seen."""
         self._lives: dict[JobId, str] = {}
         """UID of the object that has the job's name now."""
         self._annotations: dict[JobId, str] = {}
-        self._spans: dict[JobId, tuple[datetime, dict[str, dict[str, Span]]]] = {}
+        self._spans: dict[JobId, tuple[float, dict[str, dict[str, Span]]]] = {}
 
     def bind(self, id_: JobId, uid: str, attempt: int) -> bool:
         """The object that has the job's name now. True when that is news: another one's steps are forgotten, unless it
@@ -85,7 +86,7 @@ class ProgressBook:
         began_anew = before is not None and step < before  # within its pod, from a checkpoint
         if known is not None and step <= known[0] and not began_anew:
             return False
-        self._best[id_] = (step, self._clock.now())
+        self._best[id_] = (step, self._clock.monotonic())
         return True
 
     def _is_of(self, id_: JobId, rank: RankPod) -> bool:
@@ -96,28 +97,33 @@ class ProgressBook:
         self._spans.pop(id_, None)
         known = self._best.pop(id_, None)
         if known is not None:
-            self._best[id_] = (-1, self._clock.now())
+            self._best[id_] = (-1, self._clock.monotonic())
 
     def standing(self, id_: JobId, pods: Iterable[RankPod]) -> Standing:
         known = self._best.get(id_)
-        if known is None or known[0] < 0:
-            return Standing(since=known[1] if known else None, expected=known is not None)
+        if known is None:
+            return Standing()
+        since = seen_at(self._clock, known[1])
+        if known[0] < 0:
+            return Standing(since=since, expected=True)
         run = self._runs.get(id_, (0, 0))
         mine = [p for p in pods if p.active and (p.attempt, p.restart) >= run and self._is_of(id_, p)]
         steps = {p.rank: self._step(id_, p.pod) for p in mine}
         behind = tuple(sorted(rank for rank, step in steps.items() if step is None or step < known[0]))
         silent = tuple(sorted(rank for rank, step in steps.items() if step is None))
         silent = silent if len(silent) < len(steps) else ()
-        return Standing(known[0], known[1], behind, silent, expected=True)
+        return Standing(known[0], since, behind, silent, expected=True)
 
     def keep_spans(self, id_: JobId, by_uid: dict[str, dict[str, Span]]) -> None:
         """Where ranks are in the phases of their job, by pod UID, as their logs tell now."""
-        self._spans[id_] = self._clock.now(), by_uid
+        self._spans[id_] = self._clock.monotonic(), by_uid
 
     def spans(self, id_: JobId, pods: Iterable[RankPod]) -> tuple[datetime | None, dict[str, dict[str, Span]]]:
         """When the logs were read, and what they told, by rank."""
-        read, by_uid = self._spans.get(id_, (None, {}))
-        return read, {p.rank: by_uid[p.pod.uid] for p in pods if p.pod.uid in by_uid}
+        if id_ not in self._spans:
+            return None, {}
+        read, by_uid = self._spans[id_]
+        return seen_at(self._clock, read), {p.rank: by_uid[p.pod.uid] for p in pods if p.pod.uid in by_uid}
 
     def jobs(self) -> list[JobId]:
         """Jobs of which something is known."""

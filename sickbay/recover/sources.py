@@ -36,6 +36,7 @@ from sickbay.recover.fence import lingering
 from sickbay.recover.job import Job, JobId, number
 from sickbay.recover.late import is_open
 from sickbay.recover.progress import ProgressBook
+from sickbay.recover.scheduling import SchedulingBook
 from sickbay.recover.signs import Signs, moment
 from sickbay.recover.view import LIVE, RankPod, View
 
@@ -111,6 +112,7 @@ class Sources:
             self._served.append(Served(client, self.jobs[name], clock))
         self.progress = ProgressBook(clock)
         self.ends = EndBook(clock)
+        self._scheduling = SchedulingBook(clock)
         self._signs = Signs()
         self._subscribe()
 
@@ -155,6 +157,7 @@ class Sources:
             return
         further = new is not None and self.progress.note(id_, rank_pod(adapter, new), old)
         self.ends.note(id_, adapter, pod, gone=new is None)
+        self._scheduling.note(pod, gone=new is None)
         if old is None or new is None or _facts(old) != _facts(new) or (further and self._step_matters(id_)):
             self._changed(id_)
 
@@ -278,6 +281,7 @@ class Sources:
             withheld=withheld,
             onsets=self._onsets(now) if failing else (),
             others=self._others(id_, watched, now) if failing else (),
+            scheduling=self._scheduling.of(pods),
             standing=self.progress.standing(id_, pods),
             spans=spans,
             logs_read=logs_read,

@@ -14,7 +14,7 @@ from sickbay.api.core import Node
 from sickbay.api.duration import format_duration
 from sickbay.recover.ends import End, normalise
 from sickbay.recover.signs import moment
-from sickbay.recover.view import RankPod, Work, current, newest
+from sickbay.recover.view import RankPod, Work, current, newest, scheduling_since
 
 LOST_AFTER = timedelta(seconds=20)
 """After which a node that the control plane has lost (Ready=Unknown) counts as lost. Its kubelet has then been silent
@@ -83,7 +83,8 @@ def _lost(work: Work, rank: RankPod) -> End | None:
 def _never_started(work: Work, rank: RankPod) -> End | None:
     """The rank has a node, and its containers do not come up there."""
     scheduled = rank.pod.condition("PodScheduled")
-    since = moment(scheduled.last_transition_time) if scheduled is not None and scheduled.status == "True" else None
+    placed = scheduled is not None and scheduled.status == "True"
+    since = scheduling_since(work.view, rank) if placed else None
     if not rank.active or rank.pod.phase != "Pending" or since is None:
         return None
     if work.now - since < STARTS_WITHIN:

@@ -18,7 +18,7 @@ from sickbay.recover.ends import End
 from sickbay.recover.evidence import Onset
 from sickbay.recover.job import Job, JobId
 from sickbay.recover.logs import Reading
-from sickbay.recover.signs import Sign
+from sickbay.recover.signs import Sign, moment
 from sickbay.recover.spans import Span
 
 NO_FIT = "does not fit"
@@ -103,6 +103,8 @@ class View:
     onsets: tuple[Onset, ...] = ()
     others: tuple[JobAttempt, ...] = ()
     """Failed attempts of other jobs."""
+    scheduling: Mapping[str, datetime] = field(default_factory=dict)
+    """Since when we have seen the scheduler say of a pod what it says now, by pod UID."""
     standing: Standing = Standing()
     spans: Mapping[str, Mapping[str, Span]] = field(default_factory=dict)
     """Where ranks are in the phases of `hang.phases`, by rank and phase, as their logs told at `logs_read`."""
@@ -235,6 +237,13 @@ def current(view: View) -> list[RankPod]:
         return []
     mine = [p for p in view.pods if p.attempt == job.attempt and p.job in ("", job.uid)]
     return [p for p in mine if p.restart >= job.restarts and p.rank in job.ranks]
+
+
+def scheduling_since(view: View, rank: RankPod) -> datetime | None:
+    """Since when its pod has a place, or is refused one: by the scheduler's clock, and at the earliest as we saw it."""
+    condition = rank.pod.condition("PodScheduled")
+    said = moment(condition.last_transition_time) if condition is not None else None
+    return max(said, view.scheduling.get(rank.pod.uid, said)) if said is not None else None
 
 
 def newest(pods: list[RankPod]) -> dict[str, RankPod]:

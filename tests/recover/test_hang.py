@@ -102,6 +102,14 @@ def test_standing_still_within_a_phase_is_no_stall_and_beyond_it_is_one():
     assert judged(1862, spans, STILL, phases=(SAVE,)).phase == "Failing"
 
 
+@pytest.mark.parametrize("behind", [0, 3600], ids=["by-the-right-clock", "by-a-clock-an-hour-behind"])
+def test_a_phase_has_not_begun_before_the_last_step_whatever_the_clock_of_a_node_says(behind):
+    """Of one node, whose rank alone would be the one that never came out."""
+    entered = {rank: Span(at(61 - behind * (rank == 3)), None, inside=True) for rank in range(8)}
+    assert judged(1800, entered, STILL, phases=(SAVE,)).phase == "Running"
+    assert judged(1862, entered, STILL, phases=(SAVE,)).phase == "Failing"
+
+
 def test_the_time_of_a_phase_is_no_time_without_a_step():
     spans = dict.fromkeys(range(8), Span(at(61), at(1000)))
     assert judged(1200, spans, STILL, phases=(SAVE,)).phase == "Running"

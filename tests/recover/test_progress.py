@@ -24,6 +24,9 @@ class Watch:
     def now(self) -> datetime:
         return self.moment
 
+    def monotonic(self) -> float:
+        return (self.moment - START).total_seconds()
+
 
 @dataclass
 class Seen:
