@@ -61,6 +61,10 @@ def _asked_elsewhere(work: Work, gate: Approval, asker: NodeRepair) -> bool:
         withdraw(work)
     if state.approved_attempt == current.attempt:
         return _jobs_passed(work, gate)
+    if asker.status.phase == Phase.NEEDS_HUMAN and asker.status.needs != Needs.APPROVAL_TIMEOUT:
+        why = f"{current.step} waits for people on {asker.spec.node.name}: {asker.status.message}"
+        work.wait_on(Phase.PENDING, WaitsFor.PEOPLE, why[:2048], current.waits_for == WaitsFor.PEOPLE)
+        return False
     deadline = work.moment(asker.status.current.deadline)
     if deadline <= work.now:
         deadline = work.now + REMIND_EVERY
