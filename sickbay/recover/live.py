@@ -34,7 +34,8 @@ def live(work: Work) -> None:
     place(work, job)
     _caught_up(work)
     _first_step(work)
-    stall = stalled(work) if work.phase in (RecoveryPhase.RUNNING, RecoveryPhase.RECOVERED) else None
+    runs = work.phase in (RecoveryPhase.RUNNING, RecoveryPhase.RECOVERED) and not work.attempt.ended
+    stall = stalled(work) if runs else None  # one that was set aside, and is just resumed, is no attempt yet
     if stall is not None:
         fail(work, stall.missing, "" if stall.missing else stall.why)
 
