@@ -75,6 +75,11 @@ class Job:
         return names.HELD_FOR in self.annotations
 
     @property
+    def held(self) -> bool:
+        """Suspended by us."""
+        return self.suspended and self.marked
+
+    @property
     def attempt(self) -> int:
         return number(self.labels.get(names.ATTEMPT), 1)
 

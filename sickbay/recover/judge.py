@@ -88,10 +88,9 @@ def conclude(work: Work, evidence: Evidence, verdict: Verdict) -> None:
     work.note("JobVerdict", f"{verdict.verdict}: {choice.message}", warning=verdict.verdict != JobVerdict.POLICY)
     if work.policy.mode == Mode.ACT:
         suspects.name_suspects(work, verdict.suspects)
-    if not work.view.acting:
-        why = (
-            work.view.job.foreign if work.view.job is not None and work.view.job.foreign else "the policy only observes"
-        )
+    job = work.view.job
+    if not work.view.acting and not (job is not None and job.held):  # what we have suspended we let go again
+        why = job.foreign if job is not None and job.foreign else "the policy only observes"
         work.enter(RecoveryPhase.FAILING, f"advice ({why}): {choice.action}: {choice.message}")
         return
     go(work, choice)
