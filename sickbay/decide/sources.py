@@ -91,8 +91,9 @@ class Sources:
         self.tally = Tally()
         self._memberships = Memberships(self.pools)
         self._clock = clock
-        self._seen: dict[str, dict[str, datetime]] = {}
-        self._blind: dict[str, datetime] = {}
+        self._seen: dict[str, tuple[str, dict[str, datetime]]] = {}
+        self._blind: dict[str, tuple[str, datetime]] = {}
+        """By node, with its UID: what was seen on an earlier node of its name says nothing about this one."""
         self._active: dict[str, tuple[tuple[object, ...], list[Active]]] = {}
         self._edition = 0
         self._counted: dict[str, str] = {}
@@ -176,10 +177,11 @@ class Sources:
 
     def seen(self, node: Node) -> dict[str, datetime]:
         """Since when each active fault of the node has been seen without a break, by our own clock."""
-        before, now = self._seen.get(node.name, {}), self._clock.now()
-        seen = {a.name: before.get(a.name, now) for a in self.active(node)}
+        uid, before = self._seen.get(node.name, (node.uid, {}))
+        known, now = before if uid == node.uid else {}, self._clock.now()
+        seen = {a.name: known.get(a.name, now) for a in self.active(node)}
         if seen:
-            self._seen[node.name] = seen
+            self._seen[node.name] = node.uid, seen
         else:
             self._seen.pop(node.name, None)
         return seen
@@ -258,7 +260,11 @@ class Sources:
         if blind is None or blind.status != "Unknown":
             self._blind.pop(node.name, None)
             return None
-        return self._blind.setdefault(node.name, self._clock.now())
+        uid, since = self._blind.get(node.name, ("", self._clock.now()))
+        if uid != node.uid:
+            since = self._clock.now()
+            self._blind[node.name] = node.uid, since
+        return since
 
     def provider_date(self, node: Node) -> datetime | None:
         """The earliest moment at which a provider acts on the machine by itself."""
