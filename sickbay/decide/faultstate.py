@@ -135,6 +135,10 @@ def _as_it_began(fault: RepairFault, known: FaultType) -> FaultType:
     return msgspec.structs.replace(known, spec=spec)
 
 
+_PROVEN_BY = {"reset": "ResetGPU", "reboot": "RebootNode"}
+"""By `clearsBy`: the mildest act after which it may be proven."""
+
+
 def _last_seen(fault: RepairFault) -> datetime | None:
     text = fault.last_seen or fault.first_seen
     return parse_time(text) if text else None
@@ -180,14 +184,23 @@ def lasts_at(work: Work, fault: RepairFault) -> datetime:
 
 
 def since_act(work: Work, fault: RepairFault) -> bool:
-    """The fault was first seen after the last act, or in the boot that this act brought about."""
+    """The fault was first seen after the last act, in the boot that this act brought about, or while it was done by an
+    act that can prove nothing about it: then no wait for a proof is of any use."""
     seen = work.moment(fault.first_seen)
     attempts = work.repair.status.step(Step.REPAIR).attempts
     if not attempts:
         return seen > work.moment(work.state(Step.VALIDATE).started)
     last = attempts[-1]
     in_new_boot = fault.boot_id != "" and fault.boot_id == last.proof.get("bootID")
-    return seen > work.moment(last.ended) or (in_new_boot and seen > work.moment(last.started))
+    meanwhile = seen > work.moment(last.started)
+    return seen > work.moment(last.ended) or (meanwhile and (in_new_boot or _beyond(work, fault, last.action)))
+
+
+def _beyond(work: Work, fault: RepairFault, act: str) -> bool:
+    """Only a stronger act proves the fault gone. What ends by itself may be the act's own doing, and is waited for."""
+    known = work.view.types.get(fault.type)
+    proof = _PROVEN_BY.get(fault.clears_by or (known.spec.clears_by or "" if known is not None else ""))
+    return proof is not None and act in ACTIONS and ACTIONS[act].strength < ACTIONS[proof].strength
 
 
 def all_clear(repair: NodeRepair) -> bool:

@@ -369,6 +369,49 @@ def test_faults_that_take_the_lead_from_each_other_for_ever_end_with_people(plan
     assert story.phase == ("NeedsHuman" if plans == MOST_PLANS else "Running")
 
 
+BESIDE = (
+    fault_type("test.by-reset", remedy=["RebootNode"], clears_by="reset"),
+    fault_type("test.by-itself", remedy=["RebootNode"], clears_by="condition"),
+)
+
+
+@pytest.mark.parametrize(
+    ("act", "joins", "acts"),
+    [
+        ("test.reset", "test.reboot", ["ResetGPU", "RebootNode"]),
+        ("test.reset", "test.by-reset", ["ResetGPU"]),
+        ("test.reset", "test.by-itself", ["ResetGPU"]),
+        ("test.service", "test.by-reset", ["RestartService", "RebootNode"]),
+        ("test.service", "test.by-itself", ["RestartService"]),
+        ("test.reboot", "test.node", ["RebootNode"]),
+    ],
+)
+def test_a_fault_that_joins_an_act_that_cannot_end_it_is_not_sat_out(act, joins, acts):
+    """What ends by itself may be the act's own doing, and what the act may have ended is looked at first."""
+    story = Story(act, types=BESIDE).run("Quarantine", "Drain")
+    story.now += 5
+    story.fault(joins)
+    story.now += 5
+    story.report("Done", "done")
+    story.now += 5
+    story.look()
+    if len(acts) > 1:
+        story.at("Repair", "Running")
+        assert story.repair.spec.faults[0].type == joins
+    else:
+        story.at("Validate", "Running")
+    assert story.acts() == acts
+
+
+def test_a_fault_that_was_there_before_the_act_is_sat_out():
+    story = Story("test.reset", "test.service").run("Quarantine", "Drain")
+    assert story.repair.spec.faults[0].type == "test.reset"
+    story.now += 5
+    story.report("Done", "done")
+    story.at("Validate", "Running")
+    assert story.acts() == ["ResetGPU"]
+
+
 LONG = [{"action": action, "attempts": 5} for action in ("RestartService", "ResetGPU", "RebootNode", "PowerCycle")]
 
 
