@@ -58,6 +58,9 @@ RESOLVE = f"{GROUP}/resolve"
 GROUP_ATTEMPT = "groupAttempt"
 """In the proof of a member's attempt that was done once for its group: the number of the original."""
 
+WITHHELD = "withheld"
+"""In the proof of an attempt that was never handed over: it says nothing about the node."""
+
 CLEAR = f"{GROUP}/clear"
 """On a Node: JSON {condition type: {by, reason, at, since}}, a person's word that a condition is over. `since` is the
 lastTransitionTime of the condition that is meant. Convert follows it and takes it off."""

@@ -202,7 +202,7 @@ def copied(work: Work, act: Attempt) -> None:
         return None
     state.state, message = StepState.FAILED, f"{act.action} of the group did not succeed"
     if act.state == StepState.FAILED:
-        return _next_rung(work, Needs.REPAIR_FAILED, message)
+        return _after(work, act, message)
     return gate.go_to(work, Step.VALIDATE, f"nobody knows what became of {act.action} of the group")
 
 
@@ -215,7 +215,7 @@ def _failed(work: Work, message: str) -> None:
     if step == Step.REPAIR and faultstate.recovered(work):
         return gate.go_to(work, Step.VALIDATE, message)  # whatever became of the act, nothing is left to repair
     if step == Step.REPAIR:
-        return _next_rung(work, Needs.REPAIR_FAILED, message)
+        return _after(work, state.attempts[-1], message)
     if step == Step.VALIDATE:
         return _not_well(work, message)
     if step == Step.DRAIN:
@@ -299,6 +299,13 @@ def _not_well(work: Work, message: str) -> None:
         why = f"{message}; {', '.join(unseen)} reads Unknown, which is no reason for a stronger act"
         return gate.needs_people(work, Needs.CLEAR_PROOF_MISSING, why)
     return _next_rung(work, Needs.VALIDATION_FAILED, message)
+
+
+def _after(work: Work, act: Attempt, message: str) -> None:
+    """An act has failed. One that was never handed over is no reason for a harsher one."""
+    if names.WITHHELD in act.proof:
+        return gate.needs_people(work, Needs.REPAIR_FAILED, message)
+    return _next_rung(work, Needs.REPAIR_FAILED, message)
 
 
 def _next_rung(work: Work, needs: Needs, message: str) -> None:

@@ -28,7 +28,7 @@ from sickbay.execute.podfilter import Drain, Fate, judge, unreachable
 from sickbay.execute.progress import Look, Progress, Told, failed
 from sickbay.kube.client import Client
 from sickbay.providers.base import Act as ProviderAct
-from sickbay.providers.base import ActState, Ambiguous, Permanent, ProviderError, Target, Transient
+from sickbay.providers.base import ActState, Ambiguous, Permanent, ProviderError, Target, Transient, Withheld
 
 log = structlog.get_logger(__name__)
 
@@ -119,6 +119,8 @@ class Repair:
             return self._again(state, str(error))
         except Permanent as error:
             return failed(str(error))
+        except Withheld as error:
+            return failed(f"{look.current.action} was not handed over: {error}", {names.WITHHELD: "true"})
         except Ambiguous as error:
             text = f"the answer was lost ({error}); looking what became of it"
             return Progress(ReportState.IN_PROGRESS, text, again=LOOK_SOON)

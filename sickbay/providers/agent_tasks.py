@@ -15,7 +15,7 @@ from sickbay.api.words import DIAGNOSE, TaskPhase
 from sickbay.clock import Clock, rfc3339
 from sickbay.kube import errors
 from sickbay.kube.client import Client
-from sickbay.providers.base import Act, ActState, Ambiguous, Observation, Permanent, Transient
+from sickbay.providers.base import Act, ActState, Ambiguous, Observation, Transient, Withheld
 
 SUPPORTED = frozenset({"RestartService", "RestartDevicePlugin", "ResetGPU", "RebootNode", DIAGNOSE})
 
@@ -51,7 +51,7 @@ class AgentTasks:
         except errors.AlreadyExists:
             return
         except (errors.Invalid, errors.Forbidden) as error:
-            raise Permanent(str(error)) from error
+            raise Withheld(str(error)) from error
         except (errors.Unreachable, errors.ServerError, errors.MalformedObject) as error:
             raise Ambiguous(str(error)) from error
         except errors.ApiError as error:

@@ -1,11 +1,12 @@
 """What a repair back-end is: something that takes an act under a key and can be asked what became of it.
 
 An act is dispatched with an idempotency key, and its answer may get lost. The caller therefore never concludes from
-a missing answer: it looks (`observe`) before it repeats. The three errors say what is known:
+a missing answer: it looks (`observe`) before it repeats. The errors say what is known:
 
     ProviderError
     ├── Transient    not accepted; the same act may be sent again
     ├── Permanent    not accepted, and sending it again will not help
+    ├── Withheld     not handed over, which says nothing about the machine
     └── Ambiguous    may or may not have been accepted
 """
 
@@ -26,6 +27,11 @@ class Transient(ProviderError):
 
 class Permanent(ProviderError):
     """Not accepted, and will not be (unknown instance, not permitted, unsupported action)."""
+
+
+class Withheld(ProviderError):
+    """Never handed over: a right of ours is missing, or what we ask is refused before anybody looks at the machine. No
+    remedy has failed by it, so none that is harsher may follow; people mend it."""
 
 
 class Ambiguous(ProviderError):

@@ -369,6 +369,13 @@ def test_faults_that_take_the_lead_from_each_other_for_ever_end_with_people(plan
     assert story.phase == ("NeedsHuman" if plans == MOST_PLANS else "Running")
 
 
+def test_an_act_that_was_never_handed_over_is_no_reason_for_a_harsher_one():
+    story = Story("test.reboot").run("Quarantine", "Drain")
+    story.report("Failed", "RebootNode was not handed over: Forbidden (403)", proof={"withheld": "true"})
+    assert (story.phase, story.needs, story.acts()) == ("NeedsHuman", "RepairFailed", ["RebootNode"])
+    assert "Forbidden (403)" in story.repair.status.message
+
+
 BESIDE = (
     fault_type("test.by-reset", remedy=["RebootNode"], clears_by="reset"),
     fault_type("test.by-itself", remedy=["RebootNode"], clears_by="condition"),

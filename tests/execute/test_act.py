@@ -7,7 +7,7 @@ import asyncio
 import pytest
 
 from sickbay.kube.leadership import NotLeading
-from sickbay.providers.base import ActState, Ambiguous, Observation, Permanent, Transient
+from sickbay.providers.base import ActState, Ambiguous, Observation, Permanent, Transient, Withheld
 from tests.execute.kit import REPAIRS, Bench, Driven
 
 UNKNOWN = Observation(ActState.UNKNOWN, "no idea")
@@ -94,6 +94,15 @@ async def test_a_permanent_error_fails_the_step_with_the_providers_words() -> No
     assert bench.report["state"] == "Failed"
     assert "instance i-77 is unknown" in bench.report["message"]
     assert len(bench.backend.acts) == 1
+
+
+async def test_an_act_that_was_never_handed_over_says_so() -> None:
+    bench = Bench()
+    bench.open()
+    bench.backend.submits = [Withheld("Forbidden (403): nodetasks")]
+    await started(bench)
+    assert (bench.report["state"], bench.report["proof"]["withheld"]) == ("Failed", "true")
+    assert bench.report["message"] == "RebootNode was not handed over: Forbidden (403): nodetasks"
 
 
 @pytest.mark.case("N05")

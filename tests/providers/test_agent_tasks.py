@@ -11,7 +11,7 @@ import pytest
 from sickbay.clock import rfc3339
 from sickbay.kube.client import Client
 from sickbay.providers.agent_tasks import AgentTasks
-from sickbay.providers.base import Act, ActState, Ambiguous, Permanent, Provider, Target, Transient, Withdraws
+from sickbay.providers.base import Act, ActState, Ambiguous, Provider, Target, Transient, Withdraws, Withheld
 from tests.execute.kit import Bench
 
 TASKS = "nodetasks.sickbay.dev"
@@ -73,9 +73,9 @@ async def test_a_create_whose_answer_is_lost_is_ambiguous_and_found_again() -> N
 @pytest.mark.parametrize(
     ("code", "error"),
     [
-        (400, Permanent),
-        (422, Permanent),
-        (403, Permanent),
+        (400, Withheld),
+        (422, Withheld),
+        (403, Withheld),
         (401, Transient),
         (404, Transient),
         (409, Transient),
