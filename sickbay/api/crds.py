@@ -82,7 +82,7 @@ DEFINITIONS: tuple[Definition, ...] = (
         (
             Column("Level", ".spec.level"),
             Column("All", ".spec.scope.all", "boolean"),
-            Column("Until", ".spec.until", "date"),
+            Column("Until", ".spec.until", "string"),
             Column("Owner", ".spec.owner"),
             Column("Reason", ".spec.reason", priority=1),
             _AGE,
