@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
-from sickbay.sim.scenario.document import Reader
+from sickbay.sim.scenario.document import Map, Reader
 from sickbay.sim.scenario.expectation import expression
 from sickbay.sim.scenario.injections import INJECTIONS, Act
 
@@ -38,6 +38,8 @@ class Entry:
     line: int
     times: int = 1
     every: float = 0.0
+    arguments: Reader = field(default_factory=lambda: Reader(Map("", 0)), compare=False)
+    """All that the entry says, and how people would name its place."""
 
     def __str__(self) -> str:
         trigger = self.trigger
@@ -57,7 +59,7 @@ def read_entry(reader: Reader) -> Entry:
     read = INJECTIONS.get(do)
     if read is None:
         raise reader.error("do", f"unknown injection {do!r}; known: {', '.join(sorted(INJECTIONS))}")
-    return Entry(do, read(reader), trigger, reader.mapping.file, reader.mapping.line, times, every)
+    return Entry(do, read(reader), trigger, reader.mapping.file, reader.mapping.line, times, every, reader)
 
 
 def _read_trigger(reader: Reader) -> Trigger:

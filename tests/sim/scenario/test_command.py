@@ -75,6 +75,57 @@ def test_a_field_that_no_such_kind_has_is_told_and_fails_nothing(files):
     assert "did you mean 'maxUnavailable'?" in told
 
 
+HOLD = "apiVersion: sickbay.dev/v1alpha1, kind: Hold, metadata: {name: h}"
+
+
+@pytest.mark.parametrize(
+    ("entry", "told"),
+    [
+        pytest.param(
+            "do: hold, name: h, spec: {scope: {nodez: [train-0], all: true}}",
+            "spec.timeline[0].spec: Hold h: unknown field spec.scope.nodez, which the API server drops; "
+            "did you mean 'nodes'?",
+            id="hold",
+        ),
+        pytest.param(
+            f"do: apply, manifest: {{{HOLD}, spec: {{scope: {{all: true}}, reasn: r}}}}",
+            "spec.timeline[0].manifest: Hold h: unknown field spec.reasn, which the API server drops; "
+            "did you mean 'reason'?",
+            id="apply",
+        ),
+        pytest.param(
+            "do: patch, object: RepairPool/train, patch: {spec: {maxUnavailabel: 1}}",
+            "spec.timeline[0].patch: RepairPool train: unknown field spec.maxUnavailabel, which the API server drops; "
+            "did you mean 'maxUnavailable'?",
+            id="patch",
+        ),
+        pytest.param(
+            f"do: patch, manifest: {{{HOLD}}}, patch: {{spec: {{reasn: r}}}}",
+            "spec.timeline[0].patch: Hold h: unknown field spec.reasn, which the API server drops; "
+            "did you mean 'reason'?",
+            id="patch of a manifest",
+        ),
+        pytest.param(
+            "do: patch, object: NodeRepair@train-0, subresource: status, patch: {status: {phasee: Ended}}",
+            "spec.timeline[0].patch: NodeRepair @train-0: unknown field status.phasee, which the API server drops; "
+            "did you mean 'phase'?",
+            id="patch of a node's repair",
+        ),
+        pytest.param(
+            "do: patch, object: Node/train-0, patch: {spec: {fancy: true}}", None, id="a kind that is not ours"
+        ),
+        pytest.param(
+            "do: apply, manifest: {apiVersion: v1, kind: Pod, metadata: {name: p}, spax: 1}", None, id="a pod"
+        ),
+    ],
+)
+def test_a_field_that_an_object_of_the_timeline_has_for_nothing_is_told_too(files, entry, told):
+    (files / "typo.yaml").write_text(GOOD + f"  timeline:\n  - {{at: 1s, {entry}}}\n")
+    result = call("typo.yaml", "--check")
+    assert result.exit_code == 0
+    assert result.stderr.splitlines() == ([f"typo.yaml:10: {told}"] if told else [])
+
+
 def test_a_directory_stands_for_its_files(files):
     (files / "broken.yaml").unlink()
     assert "2 runs, 1 ok, 1 failed" in call(".").output
