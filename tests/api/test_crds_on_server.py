@@ -142,8 +142,7 @@ def test_kubectl_lists_a_kind_by_its_short_name_with_our_columns(server, control
 
 def test_kubectl_shows_when_a_hold_ends_that_is_in_force(server, control_plane):
     """A column of type date shows how long ago something was, and nothing else."""
-    made = manifest("Hold", "ends", MINIMAL["Hold"])
-    made["spec"]["until"] = "2100-01-01T00:00:00Z"
+    made = manifest("Hold", "ends", {**MINIMAL["Hold"], "until": "2100-01-01T00:00:00Z"})
     assert create(server, "Hold", made).status_code == 201
     listed = control_plane.kubectl("get", "hold", "ends")
     assert "2100-01-01T00:00:00Z" in listed.stdout, listed.stdout + listed.stderr
