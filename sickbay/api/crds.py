@@ -1,6 +1,6 @@
 """The CustomResourceDefinitions, generated from the structs.
 
-`manifests()` is what `sickbay crds` prints, what deploy/crds holds and what `sickbay standalone` serves.
+`manifests()` is what `sickbay crds` prints, what deploy/crds holds and what the simulator's API server serves.
 """
 
 from __future__ import annotations

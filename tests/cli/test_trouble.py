@@ -40,7 +40,7 @@ WORDS: dict[str, list[str]] = {
     "stop": ["--reason", "why"],
     "validate": ["n1"],
 }
-LONG_RUNNING = {"agent", "controller", "standalone"}
+LONG_RUNNING = {"agent", "controller"}
 """They retry a server that is away instead of giving up."""
 EMPTY_IS_FINE = {"history", "hold", "impact", "queue", "status", "stop"}
 
