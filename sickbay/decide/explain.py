@@ -223,12 +223,35 @@ def _summary(
         return f"under repair: {repair.status.phase}"
     if not active and told_aside:
         return "faulty by a fault type that is set aside (MatchesTooMany): nothing is done"
+    if not active and not node.ready:
+        return _unready(node)
     if not active:
-        state = "cordoned, and not by Sickbay" if node.unschedulable else "in service"
-        return f"nothing is wrong with it that Sickbay knows of; {state}"
+        return f"nothing is wrong with it that Sickbay knows of; {_cordon(node) or 'in service'}"
     if names.QUARANTINE in node.annotations:
         return "left in quarantine"
     return _unrepaired(node, active, pool, rule)
+
+
+def _unready(node: Node) -> str:
+    """A node that cannot be said to be well, and of which no fault type says that it is sick."""
+    ready = node.condition("Ready")
+    if ready is None:
+        return (
+            "its kubelet has not said yet whether it is ready (no condition Ready): nobody knows, and nothing is done"
+        )
+    what = "its kubelet says that it is not ready" if ready.status == "False" else "its kubelet is silent"
+    reason = f" ({ready.reason})" if ready.reason else ""
+    cordon = f"; {_cordon(node)}" if _cordon(node) else ""
+    return (
+        f"{what} since {ready.last_transition_time or '?'}: Ready is {ready.status}{reason}{cordon}. No fault type "
+        "that acts matches that, so nothing is done; docs/custom-faults.md shows how to write one"
+    )
+
+
+def _cordon(node: Node) -> str:
+    if names.QUARANTINE in node.annotations:
+        return "left in quarantine"
+    return "cordoned, and not by Sickbay" if node.unschedulable else ""
 
 
 def _unrepaired(node: Node, active: list[Active], pool: RepairPool | None, rule: RepairRule | None) -> str:

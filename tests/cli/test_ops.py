@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from sickbay.api import names
-from tests.cli.conftest import Cluster
+from tests.cli.conftest import MERGE, Cluster
 
 XID = {"type": "NvidiaXID79Error", "status": "True", "reason": "79", "message": "GPU has fallen off the bus"}
 LABEL = "intervention.sickbay.dev/drain-node"
@@ -70,6 +70,32 @@ async def test_explain_of_a_healthy_node_says_so(cluster: Cluster) -> None:
     cluster.node("n1")
     answer = await cluster.run("explain", "n1", "-o", "json")
     assert json.loads(answer.out)["summary"] == "nothing is wrong with it that Sickbay knows of; in service"
+
+
+@pytest.mark.parametrize(
+    ("status", "reason", "says"),
+    [
+        pytest.param("Unknown", "NodeStatusUnknown", "its kubelet is silent", id="silent"),
+        pytest.param("False", "KubeletNotReady", "its kubelet says that it is not ready", id="not ready"),
+    ],
+)
+@pytest.mark.parametrize("cordoned", [False, True], ids=["in service", "cordoned"])
+async def test_explain_of_a_node_that_is_not_ready_says_since_when_and_that_nobody_acts_on_it(
+    cluster: Cluster, status: str, reason: str, says: str, cordoned: bool
+) -> None:
+    cluster.node("n1", **({"unschedulable": True} if cordoned else {}))
+    ready = {"type": "Ready", "status": status, "reason": reason, "lastTransitionTime": "2026-01-01T00:00:00Z"}
+    cluster.store.patch("nodes", "n1", {"status": {"conditions": [ready]}}, MERGE, "", subresource="status")
+    told = (await cluster.run("explain", "n1")).out
+    assert f"n1: {says} since 2026-01-01T00:00:00Z: Ready is {status} ({reason})" in told
+    assert "No fault type that acts matches that, so nothing is done" in told
+    assert ("; cordoned, and not by Sickbay" in told) is cordoned
+    assert "nothing is wrong" not in told and "in service" not in told
+
+
+async def test_explain_does_not_call_a_node_well_whose_kubelet_never_spoke(cluster: Cluster) -> None:
+    cluster.store.create("nodes", {"apiVersion": "v1", "kind": "Node", "metadata": {"name": "n1"}})
+    assert "n1: its kubelet has not said yet whether it is ready" in (await cluster.run("explain", "n1")).out
 
 
 @pytest.mark.parametrize(("word", "value"), [("approve", "approved"), ("deny", "denied")])
