@@ -78,6 +78,23 @@ def test_a_file_may_hold_several_documents():
         pytest.param(
             "timeline: [{at: 1s, do: cordon, node: a, nod: b}]", "timeline[0].nod: unknown key", id="argument"
         ),
+        pytest.param(
+            "timeline: [{at: 1s, do: label, node: a-1, set: {k: v}}]",
+            "f.yaml:5: spec.timeline[0].node: unknown key; label takes object: Node/a-1",
+            id="label a node",
+        ),
+        pytest.param(
+            "timeline: [{at: 1s, do: annotate, node: [a-1, a-2], set: {k: v}}]",
+            "spec.timeline[0].node: unknown key; annotate takes object: Node/a-1 (one entry for each node)",
+            id="annotate nodes",
+        ),
+        pytest.param(
+            "timeline: [{at: 1s, do: taint, object: Node/a-1, key: k}]",
+            "spec.timeline[0].object: unknown key; taint takes node: a-1",
+            id="taint an object",
+        ),
+        pytest.param("timeline: [{at: 1s, do: untaint, key: k}]", "timeline[0].node: is missing", id="untaint nothing"),
+        pytest.param("timeline: [{at: 1s, do: label, set: {k: v}}]", "[0].object: is missing", id="label nothing"),
         pytest.param("timeline: [{at: 1s, do: cordon, node: a, times: 3}]", "needs every", id="times without every"),
         pytest.param(
             "timeline: [{when: 'nodde(1)', do: cordon, node: a}]", "undeclared reference to 'nodde'", id="when"

@@ -90,9 +90,17 @@ def uncordon(args: Reader) -> Act:
     return _cordon(args, unschedulable=False)
 
 
+def _tainted(args: Reader, word: str) -> tuple[str, ...]:
+    """The nodes of a taint: unlike a label, it goes by `node`."""
+    if not args.has("node") and "object" in args.mapping:
+        name = args.text("object").removeprefix("Node/")
+        raise args.error("object", f"unknown key; {word} takes node: {name}")
+    return args.names("node")
+
+
 @injection("taint")
 def taint(args: Reader) -> Act:
-    nodes, by = args.names("node"), args.text("by", ADMIN)
+    nodes, by = _tainted(args, "taint"), args.text("by", ADMIN)
     key, value = args.text("key"), args.text("value", "")
     effect = args.choice("effect", ("NoSchedule", "PreferNoSchedule", "NoExecute"), "NoSchedule")
     added = {"key": key, "effect": effect, **({"value": value} if value else {})}
@@ -107,7 +115,7 @@ def taint(args: Reader) -> Act:
 
 @injection("untaint")
 def untaint(args: Reader) -> Act:
-    nodes, by, key = args.names("node"), args.text("by", ADMIN), args.text("key")
+    nodes, by, key = _tainted(args, "untaint"), args.text("by", ADMIN), args.text("key")
     value, effect = args.text("value", ""), args.text("effect", "")
 
     def act(world: World) -> None:

@@ -13,7 +13,11 @@ from sickbay.sim.scenario.manifest import read_manifest
 from sickbay.sim.world import World
 
 
-def _marks(args: Reader, where: str) -> Act:
+def _marks(args: Reader, word: str, where: str) -> Act:
+    if not args.has("object") and "node" in args.mapping:
+        nodes = args.names("node")
+        several = " (one entry for each node)" * (len(nodes) > 1)
+        raise args.error("node", f"unknown key; {word} takes object: Node/{nodes[0]}{several}")
     target, by = args.text("object"), args.text("by", ADMIN)
     args.need("set")
     patch = {"metadata": {where: args.mapping_of_text("set", nulls=True)}}
@@ -27,12 +31,12 @@ def _marks(args: Reader, where: str) -> Act:
 
 @injection("label")
 def label(args: Reader) -> Act:
-    return _marks(args, "labels")
+    return _marks(args, "label", "labels")
 
 
 @injection("annotate")
 def annotate(args: Reader) -> Act:
-    return _marks(args, "annotations")
+    return _marks(args, "annotate", "annotations")
 
 
 def _refusable(args: Reader, act: Act) -> Act:
