@@ -27,7 +27,6 @@ STALE = timedelta(hours=1)
 NEEDS_REMINDERS = (timedelta(hours=4), timedelta(hours=12))
 """After the call for people; then the last interval repeated, at most 24 h (api.md)."""
 NEEDS_EVERY = timedelta(hours=24)
-MAX_REMINDERS = 20
 
 
 class Message(msgspec.Struct, frozen=True, kw_only=True):
@@ -141,7 +140,7 @@ def _asking(repair: NodeRepair, now: datetime, due: Due) -> None:
     moments = [timedelta(0), *sorted(parse_duration(text) for text in (gate.reminders if gate is not None else []))]
     for number, moment in latest(since, moments, now, due):
         title = f"{current.step} waits for approval" + (f" (reminder {number})" if number else "")
-        key = f"ask/{current.step}/{current.attempt}/{number}"
+        key = f"ask/{current.step}/{current.attempt}/{_episode(current.since)}/{number}"
         more = {"warning": True, "command": command, "at": rfc3339(moment)}
         due.messages.append(_message(repair, key, MessageCategory.REPAIR_PROGRESS, title, status.message, **more))
 
@@ -158,16 +157,24 @@ def _needing(repair: NodeRepair, now: datetime, due: Due) -> None:
     withdrawn = status.needs == Needs.POOL_WITHDRAWN
     outcome = f"{Outcome.CANCELLED_BY_PERSON} --reason WHY" if withdrawn else Outcome.REPAIRED
     command = f"sickbay approve {node} {current.step}" if approve else f"sickbay resolve {node} --outcome {outcome}"
-    for number, moment in latest(since, calls(), now, due):
+    for number, moment in latest(since, calls(now - since), now, due):
         title = f"needs people: {status.needs}" + (f" (reminder {number})" if number else "")
-        key = f"needs/{status.needs}/{current.attempt}/{number}"
+        key = f"needs/{status.needs}/{current.attempt}/{_episode(current.since)}/{number}"
         more = {"warning": True, "command": command, "at": rfc3339(moment)}
         due.messages.append(_message(repair, key, MessageCategory.REPAIR_PROGRESS, title, status.message, **more))
 
 
-def calls() -> list[timedelta]:
-    """When people are called after something began to need them: at once, and again until it is over."""
-    repeated = [NEEDS_REMINDERS[-1] + NEEDS_EVERY * (i + 1) for i in range(MAX_REMINDERS)]
+def _episode(since: str) -> str:
+    """Tells one wait from an earlier one of the same kind, by the hour: what comes and goes all the time is told once
+    an hour."""
+    return since[:13]
+
+
+def calls(passed: timedelta) -> list[timedelta]:
+    """When people are called after something began to need them: at once, and again until it is over. All up to now,
+    and at least one that is still to come."""
+    later = max(0, (passed - NEEDS_REMINDERS[-1]) // NEEDS_EVERY) + 1
+    repeated = [NEEDS_REMINDERS[-1] + NEEDS_EVERY * (i + 1) for i in range(later)]
     return [timedelta(0), *NEEDS_REMINDERS, *repeated]
 
 

@@ -49,7 +49,8 @@ def _storm(pool: RepairPool, storm: StormStatus, now: datetime, due: Due) -> Non
 
 def _call(pool: RepairPool, key: str, title: str, text: str, command: str, since: str, now: datetime, due: Due) -> None:
     name = pool.metadata.name
-    for number, moment in latest(parse_time(since), calls(), now, due):
+    began = parse_time(since)
+    for number, moment in latest(began, calls(now - began), now, due):
         due.messages.append(
             Message(
                 key=f"{key}/{number}",

@@ -106,11 +106,11 @@ def test_history_is_not_told_to_a_new_installation() -> None:
 @pytest.mark.parametrize(
     ("seconds", "expected", "following"),
     [
-        pytest.param(0, "ask/Drain/1/0", 900, id="the question at once"),
-        pytest.param(899, "ask/Drain/1/0", 900, id="no reminder before its time"),
-        pytest.param(900, "ask/Drain/1/1", 3600, id="the first reminder"),
-        pytest.param(3700, "ask/Drain/1/2", 14400, id="the second, and not the first again"),
-        pytest.param(90000, "ask/Drain/1/3", None, id="the last"),
+        pytest.param(0, "ask/Drain/1/2027-03-01T08/0", 900, id="the question at once"),
+        pytest.param(899, "ask/Drain/1/2027-03-01T08/0", 900, id="no reminder before its time"),
+        pytest.param(900, "ask/Drain/1/2027-03-01T08/1", 3600, id="the first reminder"),
+        pytest.param(3700, "ask/Drain/1/2027-03-01T08/2", 14400, id="the second, and not the first again"),
+        pytest.param(90000, "ask/Drain/1/2027-03-01T08/3", None, id="the last"),
     ],
 )
 def test_a_question_is_repeated_with_the_command_that_answers_it(
@@ -127,7 +127,20 @@ def test_a_question_is_repeated_with_the_command_that_answers_it(
 def test_another_attempt_asks_under_another_key() -> None:
     again = asking()
     again.status.current.attempt = 2
-    assert "ask/Drain/2/0" in keys(of_repair(again, at(1)))
+    assert "ask/Drain/2/2027-03-01T08/0" in keys(of_repair(again, at(1)))
+
+
+@pytest.mark.parametrize(("again", "told"), [(7200, True), (1800, False)], ids=["hours-later", "within-the-hour"])
+@pytest.mark.parametrize("phase", ["WaitingApproval", "NeedsHuman"])
+def test_what_begins_to_wait_for_people_again_is_told_again(phase: str, again: float, told: bool) -> None:
+    """In the same attempt: the fault was seen again meanwhile, say. What comes and goes is told once an hour."""
+    current = {"step": "Drain", "attempt": 1, "waitsFor": "Approval"}
+    first, second = (
+        repair(phase, needs="ClearProofMissing", current={**current, "since": rfc3339(at(seconds))})
+        for seconds in (0, again)
+    )
+    before, after = keys(of_repair(first, at(1))), keys(of_repair(second, at(again + 1)))
+    assert ([key for key in after if key not in before] != []) is told
 
 
 def test_a_call_for_people_is_repeated_at_most_once_a_day() -> None:
@@ -135,7 +148,7 @@ def test_a_call_for_people_is_repeated_at_most_once_a_day() -> None:
     stuck = repair("NeedsHuman", needs="RepairFailed", current=current, message="all remedies are used up")
     moments = []
     now = at(0)
-    for _ in range(6):
+    for _ in range(100):  # as long as it takes
         due = of_repair(stuck, now)
         moments.append(now)
         assert due.next is not None
