@@ -15,6 +15,7 @@ from sickbay.sim.scenario.document import BadFileError
 from sickbay.sim.scenario.runner import Result, run
 from sickbay.sim.scenario.spec import Scenario, read
 from sickbay.sim.scenario.typos import unknown
+from sickbay.sim.scenario.unseen import unseen
 
 FAILED, BAD_FILE = 1, 2
 
@@ -44,7 +45,7 @@ def test_command(
         scenarios = [scenario for file in _expand(files) for scenario in read_file(file) if only in scenario.name]
         if not scenarios:
             raise BadFileError(", ".join(map(str, files)), 0, "", f"holds no run named like {only!r}")
-        for line in unknown(scenarios):
+        for line in (*unknown(scenarios), *unseen(scenarios)):
             click.echo(line, err=True)
         if check:
             click.echo(f"{len(scenarios)} run{'s' * (len(scenarios) != 1)} in good order")

@@ -126,6 +126,36 @@ def test_a_field_that_an_object_of_the_timeline_has_for_nothing_is_told_too(file
     assert result.stderr.splitlines() == ([f"typo.yaml:10: {told}"] if told else [])
 
 
+KMSG = 'do: kmsg, node: train-0, line: "NVRM: Xid (PCI:0000:3b:00): 79"'
+HUNG = "do: service, node: train-0, state: hung, name: "
+
+
+@pytest.mark.parametrize(
+    ("components", "entry", "source"),
+    [
+        pytest.param("[decide]", KMSG, "kernel log", id="kernel line"),
+        pytest.param("[]", KMSG, "kernel log", id="no component at all"),
+        pytest.param("[decide]", "do: nvml, node: train-0, gpu: 1, set: {lost: true}", "GPU driver", id="driver"),
+        pytest.param("[decide]", f"{HUNG}nvidia-persistenced", "services", id="service"),
+        pytest.param("[decide]", f"{HUNG}kubelet", None, id="a service that the node itself speaks of"),
+        pytest.param("[agent, decide]", KMSG, None, id="with an agent"),
+        pytest.param("null", KMSG, None, id="all components"),
+        pytest.param("[decide]", "do: condition, node: train-0, type: T, status: 'True'", None, id="a condition"),
+    ],
+)
+def test_an_entry_that_only_an_agent_sees_is_told_where_none_runs(files, components, entry, source):
+    timeline = f"  timeline:\n  - {{at: 1s, {entry}}}\n  variants: [{{name: a}}, {{name: b}}]\n"
+    (files / "blind.yaml").write_text(GOOD.replace("components: []", f"components: {components}") + timeline)
+    result = call("blind.yaml", "--check")
+    assert result.exit_code == 0
+    word = entry.split()[1].rstrip(",")
+    told = (
+        f"blind.yaml:10: spec.timeline[0]: {word}: nothing in this run sees it, only the agent reads the {source} of a "
+        "node; add agent to spec.components"
+    )
+    assert result.stderr.splitlines() == ([told] if source else [])
+
+
 def test_a_directory_stands_for_its_files(files):
     (files / "broken.yaml").unlink()
     assert "2 runs, 1 ok, 1 failed" in call(".").output
