@@ -6,12 +6,19 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from sickbay.apiserver.errors import StatusError
-from sickbay.sim.scenario.functions import moment
 from sickbay.sim.scenario.injections import InjectionError, NothingThereError
 from sickbay.sim.scenario.judgement import Expression, Expressions
 from sickbay.sim.scenario.timeline import Entry
 from sickbay.sim.wire import Request
 from sickbay.sim.world import World
+
+
+@dataclass(frozen=True, slots=True)
+class Mishap:
+    """Why an entry could not be carried out, and when (seconds since the start)."""
+
+    at: float
+    text: str
 
 
 @dataclass(slots=True)
@@ -23,9 +30,14 @@ class Armed:
     expression: Expression | None = None
     was_true: bool = False
     fired: int = 0
-    errors: list[str] = field(default_factory=list)
-    missed: str = ""
+    errors: list[Mishap] = field(default_factory=list)
+    missed: Mishap | None = None
     """Why it struck nothing, when it was fired and nothing was there to be struck."""
+
+    @property
+    def came_true(self) -> bool:
+        """Whether its `when` was true at some moment."""
+        return self.expression is not None and self.left < self.entry.times
 
     @property
     def reached(self) -> bool:
@@ -118,12 +130,13 @@ class Clockwork:
 
     def _fire(self, armed: Armed) -> None:
         armed.fired += 1
+        now = self._world.loop.time()
         try:
             armed.entry.act(self._world)
         except NothingThereError as error:
             armed.fired -= 1
-            armed.missed = f"at {moment(self._world.loop.time())}: {error}"
+            armed.missed = Mishap(now, str(error))
         except (InjectionError, LookupError) as error:
-            armed.errors.append(f"at {moment(self._world.loop.time())}: {error}")
+            armed.errors.append(Mishap(now, str(error)))
         except StatusError as error:
-            armed.errors.append(f"at {moment(self._world.loop.time())}: the API server refuses: {error.message}")
+            armed.errors.append(Mishap(now, f"the API server refuses: {error.message}"))

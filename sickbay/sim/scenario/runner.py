@@ -16,8 +16,9 @@ from sickbay.sim.loop import DeadlockError, StandstillError, VirtualLoop, run_vi
 from sickbay.sim.scenario.clockwork import Armed, Clockwork
 from sickbay.sim.scenario.defaults import objects_of
 from sickbay.sim.scenario.document import BadFileError
+from sickbay.sim.scenario.functions import moment
 from sickbay.sim.scenario.judge import Case, Outcome
-from sickbay.sim.scenario.judgement import Expressions
+from sickbay.sim.scenario.judgement import Expressions, show
 from sickbay.sim.scenario.spec import FleetEntry, Scenario
 from sickbay.sim.world import World
 
@@ -130,7 +131,7 @@ class _Run:
             assert case.outcome is not None
             outcomes.append(case.outcome)
         for armed in self._clockwork.armed:
-            outcomes += _timeline_outcomes(armed)
+            outcomes += _timeline_outcomes(armed, self._world.loop.time())
         self._invariants.at_end()
         outcomes += [Outcome(f"invariant: {v.text}", ok=False, at=v.at) for v in self._invariants.violations]
         outcomes += [_broken(problem) for problem in self._world.problems]
@@ -159,12 +160,28 @@ def _settings(scenario: Scenario) -> Settings:
     return Settings(governor=not scenario.defaults, pace=pace, **(UNHURRIED if pace > 1.0 else {}))
 
 
-def _timeline_outcomes(armed: Armed) -> list[Outcome]:
+def _timeline_outcomes(armed: Armed, end: float) -> list[Outcome]:
+    """What failed of an entry; `end` is the moment at which the run ended, in seconds."""
     entry = armed.entry
-    failed = [Outcome(f"{entry}", ok=False, line=entry.line, seen=[error]) for error in armed.errors]
-    if not armed.reached:
-        failed.append(Outcome(f"{entry}", ok=False, line=entry.line, seen=[armed.missed or "was never reached"]))
+    mishaps = armed.errors if armed.reached or armed.missed is None else [*armed.errors, armed.missed]
+    failed = [Outcome(f"{entry}", ok=False, line=entry.line, at=m.at, seen=[m.text]) for m in mishaps]
+    if not armed.reached and armed.missed is None:
+        failed.append(Outcome(f"{entry}", ok=False, line=entry.line, at=end, seen=_why_never_reached(armed)))
     return failed
+
+
+def _why_never_reached(armed: Armed) -> list[str]:
+    if armed.expression is None:
+        return ["was never reached"]
+    if armed.came_true:
+        after = moment(armed.entry.trigger.after)
+        return [f"was never reached: its condition came true less than {after} before the end of the run"]
+    verdict = armed.expression.judge()
+    return [
+        "was never reached",
+        verdict.error or f"the expression is {show(verdict.value)}",
+        *armed.expression.explain(),
+    ]
 
 
 def pool_spec(entry: FleetEntry) -> PoolSpec:

@@ -144,7 +144,7 @@ JOB = (
     ("at", "failed"),
     [
         pytest.param("30s", [], id="struck once, and the pod is gone afterwards"),
-        pytest.param("100s", ["at 160s: no running pod default/app=j"], id="never struck"),
+        pytest.param("100s", [(160.0, ["no running pod default/app=j"])], id="never struck"),
     ],
 )
 def test_a_pod_that_is_gone_is_a_failure_only_where_none_was_ever_there(at, failed):
@@ -152,8 +152,8 @@ def test_a_pod_that_is_gone_is_a_failure_only_where_none_was_ever_there(at, fail
         f"{{at: {at}, times: 2, every: 1m, do: podExit, selector: app=j, code: 3}}",
         "{at: 40s, do: podExit, selector: app=j}" if failed else "{at: 40s, do: cordon, node: train-0}",
     ]
-    told = failures(JOB + f"timeline: [{', '.join(entries)}]")
-    assert [each.partition(" | ")[2] for each in told] == failed
+    outcomes = play(JOB + f"timeline: [{', '.join(entries)}]").outcomes
+    assert [(outcome.at, outcome.seen) for outcome in outcomes] == failed
 
 
 def test_a_pod_that_somebody_took_away_need_not_exit_any_more():
@@ -167,7 +167,44 @@ def test_a_pod_that_somebody_took_away_need_not_exit_any_more():
 
 def test_an_entry_that_was_never_reached_fails_the_file():
     (told,) = failures("timeline: [{when: \"cordoned('train-1')\", do: reboot, node: train-0}]")
-    assert told == "when cordoned('train-1'): reboot | was never reached"
+    assert told == (
+        "when cordoned('train-1'): reboot | was never reached | the expression is False | cordoned('train-1') = False"
+    )
+
+
+@pytest.mark.parametrize(
+    ("trigger", "told"),
+    [
+        pytest.param(
+            "when: \"pool('train').status.phas == 'x'\"",
+            ["was never reached", 'Key not found in map : "phas"'],
+            id="a mistyped field",
+        ),
+        pytest.param("when: \"cordoned('train-9')\"", ["was never reached", "there is no node train-9"], id="no node"),
+        pytest.param("when: \"now > duration('1h')\"", ["was never reached", "the expression is False"], id="too late"),
+        pytest.param(
+            "when: \"now >= duration('9m')\", after: 90s",
+            ["was never reached: its condition came true less than 90s before the end of the run"],
+            id="no time left for after",
+        ),
+        pytest.param("before: {write: Node/train-0}", ["was never reached"], id="no such write"),
+        pytest.param("at: 11m", ["was never reached"], id="after the end"),
+    ],
+)
+def test_an_entry_that_was_never_reached_says_what_its_condition_came_to(trigger, told):
+    (outcome,) = play(
+        f"timeline: [{{{trigger}, do: reboot, node: train-0}}, {{at: 9m, do: cordon, node: train-1}}]"
+    ).outcomes
+    assert (outcome.at, outcome.line) == (600.0, 8)
+    assert len(outcome.seen) >= len(told)
+    assert all(text in seen for text, seen in zip(told, outcome.seen, strict=False))
+
+
+def test_an_entry_that_failed_says_when():
+    entry = "{at: 60s, times: 2, every: 5s, do: cordon, node: train-9}"
+    outcomes = play(f"timeline: [{entry}]").outcomes
+    assert [outcome.at for outcome in outcomes] == [60.0, 65.0]
+    assert all(outcome.seen == ['the API server refuses: nodes "train-9" not found'] for outcome in outcomes)
 
 
 @pytest.mark.parametrize(
