@@ -37,6 +37,8 @@ class View:
         self._world = world
         self._versions: dict[str, int] = {}
         self.reads: set[str] = set()
+        self.absent: dict[str, None] = {}
+        """What was asked for and is not there, as people are told."""
         world.store.after_write(self._note)
 
     def _note(self, write: Write) -> None:
@@ -65,8 +67,8 @@ class View:
             ("repair", _T.DYN, [_T.DYN], self.repair),
             ("repairs", _MAPS, [_T.DYN], self.repairs),
             ("repairs", _MAPS, [], self.all_repairs),
-            ("pool", _T.DYN, [_T.STRING], lambda name: self._object(POOLS, name)),
-            ("hold", _T.DYN, [_T.STRING], lambda name: self._object(HOLDS, name)),
+            ("pool", _T.DYN, [_T.STRING], lambda name: self._object(POOLS, name, what="pool")),
+            ("hold", _T.DYN, [_T.STRING], lambda name: self._object(HOLDS, name, what="hold")),
             ("job", _T.DYN, [_T.STRING, _T.STRING, _T.STRING], self.object),
             ("object", _T.DYN, [_T.STRING, _T.STRING, _T.STRING], self.object),
             ("recovery", _T.DYN, [_T.STRING, _T.STRING], self.recovery),
@@ -92,16 +94,25 @@ class View:
 
     # --- objects
 
-    def _object(self, resource: str, name: str, namespace: str = "") -> Obj:
+    def _object(self, resource: str, name: str, namespace: str = "", what: str = "") -> Obj:
         self.reads.add(f"{resource}/{name}")
-        return complete(self._world.store.find(resource, name, namespace) or {})
+        found = self._world.store.find(resource, name, namespace)
+        return (
+            complete(found) if found else self._none(f"there is no {what} {'/'.join(filter(None, (namespace, name)))}")
+        )
+
+    def _none(self, told: str) -> Obj:
+        """An object that is absent: a map in which nothing is."""
+        self.absent[told] = None
+        return {}
 
     def node(self, name: str) -> Obj:
-        return self._object(NODES, name)
+        return self._object(NODES, name, what="node")
 
     def node_at(self, name: str, at: timedelta) -> Obj:
         self.reads |= {f"{NODES}/{name}", "now"}
-        return complete(self._world.history.node_before_us(name, at.total_seconds()) or {})
+        found = self._world.history.node_before_us(name, at.total_seconds())
+        return complete(found) if found else self._none(f"there was no node {name} at {moment(at.total_seconds())}")
 
     def nodes(self) -> list[Obj]:
         return list(map(complete, self._all(NODES)))
@@ -111,8 +122,11 @@ class View:
         return self._world.store.list(resource)
 
     def repair(self, node: Any) -> Obj:
-        found = self.repairs(node)
-        return found[-1] if found else {}
+        found, name = self.repairs(node), _name(node)
+        if found:
+            return found[-1]
+        known = self._world.store.find(NODES, name)
+        return self._none(f"there is no repair of node {name}" + ("" if known else ", and no such node"))
 
     def repairs(self, node: Any) -> list[Obj]:
         self.reads.add(REPAIRS)
@@ -130,14 +144,14 @@ class View:
     def object(self, kind: str, namespace: str, name: str) -> Obj:
         target = "/".join(part for part in (kind, namespace, name) if part)
         resource, space, name = self._world.resolve(target)
-        return self._object(resource, name, space)
+        return self._object(resource, name, space, what=kind)
 
     def recovery(self, namespace: str, job: str) -> Obj:
         self.reads.add(RECOVERIES)
         for found in self._world.store.list(RECOVERIES, namespace):
             if ((found.get("spec") or {}).get("job") or {}).get("name") == job:
                 return complete(found)
-        return {}
+        return self._none(f"there is no recovery of job {namespace}/{job}")
 
     def pods(self, namespace: str, selector: str) -> list[Obj]:
         self.reads.add(PODS)

@@ -24,6 +24,7 @@ _LOOKS = re.compile(
     r"(?:node|nodeAt|repair|repairs|pool|hold|object|job|recovery|pods|tasks|actions|calls|events|writes|messages"
     r"|same|tainted|cordoned|healthy|metric)\((?:[^()]|\([^()]*\))*\)(?:\.\??[A-Za-z_]\w*(?!\w*\()|\[[^\]]*\])*"
 )
+_NO_KEY = re.compile(r'Key not found in map : "(.*)"')
 SHOWN = 400
 """Characters of a value that people are shown."""
 
@@ -100,6 +101,7 @@ class Expression:
         if self._last is not None and all(view.version(read) == seen for read, seen in self._seen.items()):
             return self._last
         view.reads = {"now"} if _NOW.search(self.text) else set()
+        view.absent = {}
         self._last = self._evaluate()
         self._seen = {read: view.version(read) for read in view.reads}
         return self._last
@@ -108,10 +110,18 @@ class Expression:
         try:
             value = self._compiled.eval(data={"now": self._expressions.now})
             if value.type() in (cel.Type.ERROR, cel.Type.UNKNOWN):
-                return Verdict(error=clean(value.plain_value()))
+                return Verdict(error=self._told(clean(value.plain_value())))
             return Verdict(value.plain_value())
         except (RuntimeError, TypeError, ValueError) as error:
-            return Verdict(error=clean(error))
+            return Verdict(error=self._told(clean(error)))
+
+    def _told(self, error: str) -> str:
+        """The error, and where it is a key asked for right of a function: what that function did not find."""
+        key = _NO_KEY.search(error)
+        absent = self._expressions.view.absent
+        if key is None or not absent or f").{key[1]}" not in self.text:
+            return error
+        return f"{error}: {'; '.join(absent)}"
 
     def explain(self) -> list[str]:
         """What the parts of the expression that look at the world see, one line each."""

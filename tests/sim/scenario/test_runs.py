@@ -388,6 +388,51 @@ def test_what_an_object_leaves_out_reads_as_the_api_says(moment, expression):
 
 
 @pytest.mark.parametrize(
+    ("expression", "told"),
+    [
+        ("pool('trian').status.faulty == 0", 'Key not found in map : "status": there is no pool trian'),
+        ("node('train-9').spec.unschedulable", 'Key not found in map : "spec": there is no node train-9'),
+        ("hold('h').spec.level == 'x'", 'Key not found in map : "spec": there is no hold h'),
+        (
+            "repair('train-1').status.phase == 'x'",
+            'Key not found in map : "status": there is no repair of node train-1',
+        ),
+        (
+            "repair('train-9').status.phase == 'x'",
+            'Key not found in map : "status": there is no repair of node train-9, and no such node',
+        ),
+        ("job('Job', 'default', 'x').status.active == 1", ': "status": there is no Job default/x'),
+        ("object('RepairRule', '', 'x').spec.rules == []", ': "spec": there is no RepairRule x'),
+        ("recovery('default', 'x').status.phase == 'x'", ': "status": there is no recovery of job default/x'),
+        (
+            "nodeAt('train-9', duration('5s')).metadata.uid == 'x'",
+            ': "metadata": there was no node train-9 at 5s',
+        ),
+        # The key is missing in what there is: the hold that is absent has no part in it.
+        ("has(hold('h').spec) || pool('train').status.phas == 'x'", 'Key not found in map : "phas"'),
+    ],
+    ids=lambda value: value if "(" in value else "",
+)
+def test_an_error_names_what_does_not_exist(expression, told):
+    (outcome,) = play(f'expect: [{{at: 10s, that: "{expression}"}}]').outcomes
+    assert outcome.seen[0].endswith(told)
+
+
+@pytest.mark.parametrize(
+    "expression",
+    [
+        "!has(pool('trian').status)",
+        "!has(node('train-9').spec) && pool('trian') == {}",
+        "repair('train-9').?status.?phase.orValue('none') == 'none'",
+        "size(hold('h')) == 0 && !('spec' in object('Hold', '', 'h'))",
+        "!has(recovery('default', 'x').spec) && !has(nodeAt('train-9', duration('5s')).spec)",
+    ],
+)
+def test_what_does_not_exist_can_be_asked_for(expression):
+    assert verdicts(f'expect: [{{at: 10s, that: "{expression}"}}]') == [True]
+
+
+@pytest.mark.parametrize(
     ("entries", "same"),
     [
         pytest.param("{at: 5s, do: condition, node: train-0, type: GpuX, status: 'True'}", True, id="while it stands"),
