@@ -61,6 +61,9 @@ SAVE = 30.0
 FIRST_LOOK = 10.0
 """Seconds that reading the kernel log waits for the first look at the GPUs, which says what sits where."""
 
+STILL_AWAITED = 60.0
+"""Seconds between two log lines that say that the Node is not registered yet."""
+
 _GPUS, _SERVICES = "GPU driver", "services"
 
 log = structlog.get_logger(__name__)
@@ -165,7 +168,7 @@ class Agent:
         async with asyncio.TaskGroup() as group:
             group.create_task(self._nodes.run())
             await self._nodes.synced.wait()
-            await self._appeared.wait()
+            await self._await_node()
             self._take_over()
             group.create_task(self._events.run())
             group.create_task(self._writer.run())
@@ -182,6 +185,24 @@ class Agent:
             group.create_task(self._isolator.run())
 
     # --- the Node
+
+    async def _await_node(self) -> None:
+        """A Node may come late; a name that is written wrongly never does, so the waiting is told."""
+        if self._appeared.is_set():
+            return
+        telling = asyncio.create_task(self._tell_awaited())
+        try:
+            await self._appeared.wait()
+        finally:
+            telling.cancel()
+
+    async def _tell_awaited(self) -> None:
+        while not self._appeared.is_set():
+            log.warning(
+                "waiting for the node to be registered", node=self._name,
+                remedy="if no node of that name is to come, start the agent with --node NAME; see: kubectl get nodes",
+            )  # fmt: skip
+            await self._clock.sleep(STILL_AWAITED)
 
     def _node(self) -> Node | None:
         return self._nodes.get(self._name)

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import logging
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
+import structlog
 
 from sickbay.api.kinds import NODE as KIND
 from sickbay.clock import Clock
@@ -268,6 +271,40 @@ async def test_the_agent_waits_for_its_node_and_says_so(clock: Clock) -> None:
         await clock.sleep(5)
         assert running.agent.awaited() == []
         assert host.bad() == {"NvidiaXID79Error"}
+
+
+@pytest.fixture
+def logged() -> Iterator[list[Any]]:
+    """What is logged as a warning or worse."""
+    before = structlog.get_config()
+    structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.WARNING))
+    with structlog.testing.capture_logs() as lines:
+        yield lines
+    structlog.configure(**before)
+
+
+async def test_a_node_that_never_comes_is_named_in_the_log_at_once_and_each_minute(
+    clock: Clock, logged: list[Any]
+) -> None:
+    host = await machine(clock, register=False)
+    async with agent_on(host):
+        await clock.sleep(1)
+        (line,) = logged
+        assert (line["event"], line["node"]) == ("waiting for the node to be registered", NODE)
+        assert "--node NAME" in line["remedy"]
+        await clock.sleep(600)
+        assert len(logged) == 11
+        host.register()
+        await clock.sleep(600)
+        assert len(logged) == 11
+
+
+async def test_the_log_of_an_agent_whose_node_is_there_says_nothing_of_waiting(
+    host: Machine, logged: list[Any]
+) -> None:
+    async with agent_on(host):
+        await host.clock.sleep(600)
+    assert logged == []
 
 
 async def test_readiness_names_the_source_that_is_awaited(host: Machine) -> None:
