@@ -19,6 +19,16 @@ def lines(result: Result) -> Iterator[str]:
         yield f"{word} {place} {result.scenario.name} {outcome.text}"
         if not outcome.ok:
             yield from details(outcome)
+    yield from _unfit(result)
+
+
+def _unfit(result: Result) -> Iterator[str]:
+    """Below the failures of a run: what of its objects could not work."""
+    if result.ok or not result.unfit:
+        return
+    yield f"     objects of {result.scenario.name} that cannot work as they are written:"
+    for line in result.unfit:
+        yield f"       {line}"
 
 
 def details(outcome: Outcome) -> Iterator[str]:
@@ -56,6 +66,7 @@ def as_json(results: list[Result]) -> str:
                     }
                     for outcome in result.outcomes
                 ],
+                **({"unfit": result.unfit} if result.unfit and not result.ok else {}),
             }
             for result in results
         ],
@@ -81,6 +92,8 @@ def as_junit(results: list[Result]) -> str:
             if not outcome.ok:
                 failure = ElementTree.SubElement(case, "failure", message=printable(outcome.text))
                 failure.text = printable("\n".join(details(outcome)))
+        if unfit := list(_unfit(result)):
+            ElementTree.SubElement(suite, "system-out").text = printable("\n".join(unfit))
     ElementTree.indent(root)
     return '<?xml version="1.0" encoding="UTF-8"?>\n' + ElementTree.tostring(root, encoding="unicode") + "\n"
 

@@ -20,6 +20,7 @@ from sickbay.sim.scenario.functions import moment
 from sickbay.sim.scenario.judge import Case, Outcome
 from sickbay.sim.scenario.judgement import Expressions, show
 from sickbay.sim.scenario.spec import FleetEntry, Scenario
+from sickbay.sim.scenario.unfit import unfit
 from sickbay.sim.world import World
 
 CREATOR = "scenario"
@@ -34,6 +35,8 @@ class Result:
 
     scenario: Scenario
     outcomes: list[Outcome] = field(default_factory=list)
+    unfit: list[str] = field(default_factory=list)
+    """Objects that could not work as they were written, one line each; they explain a failure and are none."""
 
     @property
     def ok(self) -> bool:
@@ -132,6 +135,7 @@ class _Run:
             outcomes.append(case.outcome)
         for armed in self._clockwork.armed:
             outcomes += _timeline_outcomes(armed, self._world.loop.time())
+        self._result.unfit = unfit(self._world.store)
         self._invariants.at_end()
         outcomes += [Outcome(f"invariant: {v.text}", ok=False, at=v.at) for v in self._invariants.violations]
         outcomes += [_broken(problem) for problem in self._world.problems]

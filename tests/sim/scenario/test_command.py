@@ -175,5 +175,47 @@ def test_junit_counts_failures_and_says_what_was_seen(files):
     assert "cordoned('train-0') = False" in (suites[1].find("testcase/failure").text or "")
 
 
+UNFIT = """apiVersion: test.sickbay.dev/v1alpha1
+kind: Scenario
+metadata: {name: unfit}
+spec:
+  until: 1m
+  components: [decide]
+  fleet: [{pool: train, nodes: 1}]
+  objects:
+  - {apiVersion: sickbay.dev/v1alpha1, kind: RepairPool, metadata: {name: train}, spec: {rule: nosuch}}
+  - apiVersion: sickbay.dev/v1alpha1
+    kind: FaultType
+    metadata: {name: test.unread}
+    spec: {class: Node, severity: Error, scope: Node, remedy: [], clearsBy: condition, match: [{cel: "node.a =="}]}
+  - apiVersion: sickbay.dev/v1alpha1
+    kind: FaultType
+    metadata: {name: test.fails}
+    spec: {class: Node, severity: Error, scope: Node, remedy: [], clearsBy: condition, match: [{cel: "node.a == 1"}]}
+  expect: [{by: 10s, that: "size(nodes()) == 2"}]
+"""
+
+
+def test_a_failed_run_shows_which_objects_cannot_work(files):
+    (files / "unfit.yaml").write_text(UNFIT)
+    lines = call("unfit.yaml", "--junit", "out.xml").output.splitlines()
+    start = lines.index("     objects of unfit that cannot work as they are written:")
+    fails, unread, pool = lines[start + 1 : -1]
+    assert fails.startswith("       FaultType test.fails: ExpressionFailed is True: ")
+    assert unread.startswith("       FaultType test.unread: Valid is False: ")
+    assert pool == "       RepairPool train: RuleResolved is False: there is no RepairRule nosuch; nothing is repaired"
+    assert pool in (ElementTree.parse(files / "out.xml").getroot().findtext("testsuite/system-out") or "")
+    (told,) = json.loads(call("unfit.yaml", "-o", "json").output)
+    assert told["unfit"] == [line.strip() for line in (fails, unread, pool)]
+
+
+def test_a_run_that_came_out_well_says_nothing_of_its_objects(files):
+    (files / "unfit.yaml").write_text(UNFIT.replace("== 2", "== 1"))
+    result = call("unfit.yaml")
+    assert (result.exit_code, len(result.output.splitlines())) == (0, 2)
+    (told,) = json.loads(call("unfit.yaml", "-o", "json").output)
+    assert "unfit" not in told
+
+
 def test_the_same_file_gives_the_same_output_twice(files):
     assert call("bad.yaml", "-o", "json").output == call("bad.yaml", "-o", "json").output
