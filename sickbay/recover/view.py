@@ -204,7 +204,7 @@ class Work:
         made = JobAttempt(n=n, restarts=restarts)
         for old in self.status.attempts[:-1]:
             old.ends, old.placement = [], {}
-        self.status.attempts = [*self.status.attempts, made][-MAX_ATTEMPTS:]
+        self.status.attempts = _bounded([*self.status.attempts, made])
         return made
 
     def enter(self, phase: RecoveryPhase, message: str, within: timedelta | None = None, then: str = "") -> None:
@@ -224,6 +224,17 @@ class Work:
 
     def note(self, reason: str, message: str, warning: bool = False) -> None:
         self.notes.append(Note(reason, message, warning))
+
+
+def _bounded(attempts: list[JobAttempt]) -> list[JobAttempt]:
+    """As many as the record holds. The oldest go; but first those that found no room, between others that found none:
+    the first of them tells since when, and what failed before them still counts."""
+    while len(attempts) > MAX_ATTEMPTS:
+        fits = [attempt.fingerprint != NO_FIT for attempt in attempts]
+        between = (n for n in range(1, len(attempts) - 1) if not any(fits[n - 1 : n + 2]))
+        dropped = next(between, 0)
+        attempts = [*attempts[:dropped], *attempts[dropped + 1 :]]
+    return attempts
 
 
 def current(view: View) -> list[RankPod]:
