@@ -17,7 +17,7 @@ import click
 from sickbay.sim.chaos import report
 from sickbay.sim.chaos.plan import Drawing, draw, under_weather
 from sickbay.sim.chaos.run import Result, run
-from sickbay.sim.scenario.command import BAD_FILE, conclude, read_file
+from sickbay.sim.scenario.command import BAD_FILE, JUNIT, conclude, read_file, writable
 from sickbay.sim.scenario.document import BadFileError
 from sickbay.sim.scenario.spec import Scenario
 
@@ -54,7 +54,7 @@ class Seeds(click.ParamType[range]):
     type=click.Path(dir_okay=False, path_type=Path),
     help="Instead of a drawn world: the first run of this scenario file, under drawn weather.",
 )
-@click.option("--junit", type=click.Path(dir_okay=False, path_type=Path), help="Also write the results as JUnit XML.")
+@JUNIT
 @click.option("-o", "--output", type=click.Choice(["text", "json"]), default="text", show_default=True)
 @click.option("--jobs", type=click.IntRange(1, 256), help="Processes side by side.  [default: one per core]")
 @click.option("-v", "--verbose", is_flag=True, help="Print each seed's world and timeline as a scenario file.")
@@ -75,6 +75,7 @@ def chaos(
 
     Example: sickbay chaos --seeds 1-300 --junit chaos.xml
     """
+    writable(junit)
     try:
         scenario = read_file(file)[0] if file is not None else None
         results = _told(_run(seeds, scenario, jobs or os.cpu_count() or 1), output, verbose)

@@ -5,6 +5,7 @@ Exit status: 0 all is as expected, 1 something is not, 2 a file is wrong.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from pathlib import Path
 
@@ -20,9 +21,27 @@ from sickbay.sim.scenario.unseen import unseen
 FAILED, BAD_FILE = 1, 2
 
 
+JUNIT = click.option(
+    "--junit",
+    type=click.Path(dir_okay=False, readable=False, path_type=Path),
+    help="Also write the results as JUnit XML.",
+)
+
+
+def writable(junit: Path | None) -> None:
+    """The file to write at the end. Raises BadParameter before the first run, for runs take long."""
+    if junit is None:
+        return
+    if not junit.parent.is_dir():
+        told = f"{junit}: there is no directory {junit.parent}; make it first, or name another file"
+        raise click.BadParameter(told, param_hint="--junit")
+    if not os.access(junit if junit.exists() else junit.parent, os.W_OK):
+        raise click.BadParameter(f"{junit}: cannot be written: allow it, or name another file", param_hint="--junit")
+
+
 @click.command("test")
 @click.argument("files", nargs=-1, required=True, type=click.Path(path_type=Path))
-@click.option("--junit", type=click.Path(dir_okay=False, path_type=Path), help="Also write the results as JUnit XML.")
+@JUNIT
 @click.option("-o", "--output", type=click.Choice(["text", "json"]), default="text", show_default=True)
 @click.option("--run", "only", default="", metavar="TEXT", help="Only runs whose name contains TEXT.")
 @click.option("--check", is_flag=True, help="Read the files and run nothing.")
@@ -41,6 +60,7 @@ def test_command(
 
     Example: sickbay test rules/tests --junit results.xml
     """
+    writable(junit)
     try:
         scenarios = [scenario for file in _expand(files) for scenario in read_file(file) if only in scenario.name]
         if not scenarios:

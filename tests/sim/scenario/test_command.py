@@ -175,6 +175,32 @@ def test_junit_counts_failures_and_says_what_was_seen(files):
     assert "cordoned('train-0') = False" in (suites[1].find("testcase/failure").text or "")
 
 
+@pytest.mark.parametrize(
+    ("path", "told"),
+    [
+        pytest.param("nodir/out.xml", "there is no directory nodir; make it first, or name another", id="no directory"),
+        pytest.param("good.yaml/out.xml", "there is no directory good.yaml", id="a file for a directory"),
+        pytest.param("closed/out.xml", "cannot be written: allow it, or name another file", id="no permission"),
+        pytest.param("old.xml", "cannot be written: allow it, or name another file", id="an old file of others"),
+        pytest.param(".", "is a directory", id="a directory"),
+    ],
+)
+def test_a_junit_file_that_cannot_be_written_is_told_before_the_first_run(files, monkeypatch, path, told):
+    (files / "closed").mkdir()
+    (files / "old.xml").touch()
+    monkeypatch.setattr("os.access", lambda at, mode: str(at) not in ("closed", "old.xml"))
+    result = call("good.yaml", "--junit", path)
+    assert result.exit_code == 2
+    assert "--junit" in result.output and path in result.output and told in result.output
+    assert "ok   " not in result.output
+
+
+def test_a_junit_file_of_an_earlier_time_is_written_anew(files):
+    (files / "out.xml").write_text("old")
+    assert call("good.yaml", "--junit", "out.xml").exit_code == 0
+    assert ElementTree.parse(files / "out.xml").getroot().tag == "testsuites"
+
+
 UNFIT = """apiVersion: test.sickbay.dev/v1alpha1
 kind: Scenario
 metadata: {name: unfit}
