@@ -139,5 +139,12 @@ def show(value: Any) -> str:
     """A value as people read it in a report."""
     if isinstance(value, timedelta):
         return moment(value.total_seconds())
-    text = repr(value) if not isinstance(value, str) else f"'{value}'"
+    text = repr(_ordered(value)) if not isinstance(value, str) else f"'{value}'"
     return text if len(text) <= SHOWN else text[:SHOWN] + "..."
+
+
+def _ordered(value: Any) -> Any:
+    """The same value with the keys of its maps in order: the library gives them in another one each time."""
+    if isinstance(value, dict):
+        return {key: _ordered(value[key]) for key in sorted(value, key=str)}
+    return [_ordered(item) for item in value] if isinstance(value, list) else value

@@ -80,6 +80,13 @@ expect: [{by: 30s, that: "cordoned('train-0') && size(nodes()) == 2"}]"""
     assert outcome.events == ["0s train-0 Something: happened"]
 
 
+def test_what_was_seen_is_shown_in_the_same_order_each_time():
+    (outcome,) = play(
+        "expect: [{count: \"[{'g': 7, 'e': 5, 'c': [{'y': 1, 'x': 2}], 'a': 1, 'f': 6, 'b': 2}]\", is: 3}]"
+    ).outcomes
+    assert outcome.seen == ["the expression is [{'a': 1, 'b': 2, 'c': [{'x': 2, 'y': 1}], 'e': 5, 'f': 6, 'g': 7}]"]
+
+
 @pytest.mark.parametrize(
     ("entries", "moments"),
     [
