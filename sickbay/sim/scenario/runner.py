@@ -175,8 +175,10 @@ def _timeline_outcomes(armed: Armed, end: float) -> list[Outcome]:
 
 
 def _why_never_reached(armed: Armed) -> list[str]:
+    if armed.entry.trigger.at is not None:
+        return ["was never reached: that is after the end of the run; raise spec.until"]
     if armed.expression is None:
-        return ["was never reached"]
+        return ["was never reached: there was no such write"]
     if armed.came_true:
         after = moment(armed.entry.trigger.after)
         return [f"was never reached: its condition came true less than {after} before the end of the run"]

@@ -194,8 +194,14 @@ def test_an_entry_that_was_never_reached_fails_the_file():
             ["was never reached: its condition came true less than 90s before the end of the run"],
             id="no time left for after",
         ),
-        pytest.param("before: {write: Node/train-0}", ["was never reached"], id="no such write"),
-        pytest.param("at: 11m", ["was never reached"], id="after the end"),
+        pytest.param(
+            "before: {write: Node/train-0}", ["was never reached: there was no such write"], id="no such write"
+        ),
+        pytest.param(
+            "at: 11m",
+            ["was never reached: that is after the end of the run; raise spec.until"],
+            id="after the end",
+        ),
     ],
 )
 def test_an_entry_that_was_never_reached_says_what_its_condition_came_to(trigger, told):
