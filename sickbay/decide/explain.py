@@ -80,7 +80,7 @@ def explain(
     told.pool = pool.metadata.name if pool is not None else ""
     told.rule = (pool.spec.rule or "") if pool is not None else ""
     told_holds = list(holds)
-    told.holds = [f"{h.metadata.name} ({h.spec.level}): {h.spec.reason}" for h in told_holds]
+    told.holds = [_hold(hold) for hold in told_holds]
     lead = next((a for a in active if wants_repair(a.type)), active[0] if active else None)
     if rule is not None and lead is not None:
         told.entries = list(_entries(rule, lead))
@@ -96,6 +96,13 @@ def explain(
         told.wait = Wait(actor=leaving_by(node), next_step="none by Sickbay; when that is over the node is judged anew")
     told.summary = _summary(node, active, pool, rule, current, len(told.faults) > len(active))
     return told
+
+
+def _hold(hold: Hold) -> str:
+    """Until when it binds, and who may be asked about it."""
+    spec = hold.spec
+    until, owner = f"until {spec.until or 'it is released'}", f", owner {spec.owner}" if spec.owner else ""
+    return f"{hold.metadata.name} ({spec.level}) {until}{owner}: {spec.reason or 'no reason given'}"
 
 
 def _gpus(node: Node) -> Iterator[str]:

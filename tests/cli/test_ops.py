@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from sickbay.api import names
-from tests.cli.conftest import MERGE, Cluster
+from tests.cli.conftest import MERGE, OWN, Cluster
 
 XID = {"type": "NvidiaXID79Error", "status": "True", "reason": "79", "message": "GPU has fallen off the bus"}
 LABEL = "intervention.sickbay.dev/drain-node"
@@ -134,6 +134,51 @@ async def test_stop_holds_the_whole_cluster_until_it_is_released(cluster: Cluste
     assert (hold["spec"]["scope"]["all"], hold["spec"]["level"]) == (True, "EveryAct")
     assert (await cluster.run("release", "stop")).code == 0
     assert cluster.store.find("holds.sickbay.dev", "stop") is None
+
+
+async def test_a_hold_does_not_take_the_place_of_one_of_its_name_and_says_what_to_do(cluster: Cluster) -> None:
+    await cluster.run("hold", "driver", "--pool", "train", "--reason", "first")
+    answer = await cluster.run("hold", "driver", "--pool", "infer", "--reason", "second")
+    assert (answer.code, answer.out) == (1, "")
+    assert "there is a hold 'driver' already" in answer.err and "sickbay release driver" in answer.err
+    assert cluster.store.get("holds.sickbay.dev", "driver")["spec"]["reason"] == "first"
+
+
+@pytest.mark.parametrize(
+    ("more", "says"),
+    [
+        pytest.param({}, "driver (NewRepairs) until it is released: roll-out", id="no end, nobody to ask"),
+        pytest.param(
+            {"until": "2126-01-01T00:00:00Z", "owner": "platform"},
+            "driver (NewRepairs) until 2126-01-01T00:00:00Z, owner platform: roll-out",
+            id="an end and an owner",
+        ),
+        pytest.param({"reason": ""}, "driver (NewRepairs) until it is released: no reason given", id="no reason"),
+    ],
+)
+async def test_explain_says_until_when_a_hold_binds_and_whom_to_ask(
+    cluster: Cluster, more: dict[str, Any], says: str
+) -> None:
+    cluster.node("n1")
+    spec = {"scope": {"nodes": ["n1"]}, "level": "NewRepairs", "reason": "roll-out", **more}
+    body = {"apiVersion": OWN, "kind": "Hold", "metadata": {"name": "driver"}, "spec": spec}
+    cluster.store.create("holds.sickbay.dev", body)
+    assert f"Holds:\n  {says}\n" in (await cluster.run("explain", "n1")).out
+
+
+@pytest.mark.parametrize("form", ["text", "json"])
+async def test_history_of_a_name_that_no_node_has_is_no_empty_history(cluster: Cluster, form: str) -> None:
+    cluster.node("n1")
+    answer = await cluster.run("history", "ghost", "-o", form)
+    assert (answer.code, answer.out) == (1, "")
+    assert "no node is named 'ghost'" in answer.err
+    assert (await cluster.run("history", "n1")).out == "no repair of n1 on record\n"
+
+
+async def test_history_shows_the_repairs_of_a_node_that_is_gone(cluster: Cluster) -> None:
+    waiting(cluster, cluster.node("n1"))
+    cluster.store.delete("nodes", "n1")
+    assert "n1-1" in (await cluster.run("history", "n1")).out
 
 
 async def test_a_hold_has_an_end_where_one_is_given(cluster: Cluster) -> None:

@@ -42,7 +42,7 @@ WORDS: dict[str, list[str]] = {
 }
 LONG_RUNNING = {"agent", "controller"}
 """They retry a server that is away instead of giving up."""
-EMPTY_IS_FINE = {"history", "hold", "impact", "queue", "status", "stop"}
+EMPTY_IS_FINE = {"hold", "impact", "queue", "status", "stop"}
 
 
 def lines() -> list[list[str]]:

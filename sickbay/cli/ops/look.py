@@ -19,6 +19,7 @@ from sickbay.cli.ops.cluster import connection, output, print_json, print_table,
 from sickbay.cli.ops.view import ClusterView
 from sickbay.clock import parse_time
 from sickbay.decide.explain import Explanation, next_command
+from sickbay.kube import errors
 from sickbay.kube.client import Client
 
 
@@ -132,8 +133,6 @@ def needs_person(repair: NodeRepair) -> bool:
 
 
 async def _node(client: Client, name: str) -> Node | None:
-    from sickbay.kube import errors
-
     try:
         return await client.get(kinds.NODE, name)
     except errors.NotFound:
@@ -246,7 +245,10 @@ def history(node: str, output: str, call: Callable[..., Any]) -> None:
     """
 
     async def work(client: Client) -> list[NodeRepair]:
-        return (await ClusterView.read(client)).of(node)
+        found = (await ClusterView.read(client)).of(node)
+        if not found and await _surely_absent(client, node):
+            raise click.ClickException(f"no node is named {node!r}, and no repair of one is on record")
+        return found
 
     repairs: list[NodeRepair] = call(work)
     rows = [_history_row(r) for r in repairs]
@@ -257,6 +259,14 @@ def history(node: str, output: str, call: Callable[..., Any]) -> None:
     print_table(
         [k.upper() for k in keys], [[row[k] or "-" for k in keys] for row in rows], f"no repair of {node} on record"
     )
+
+
+async def _surely_absent(client: Client, node: str) -> bool:
+    """False also where one may not look: then the records alone are told of."""
+    try:
+        return await _node(client, node) is None
+    except errors.Forbidden:
+        return False
 
 
 def _history_row(repair: NodeRepair) -> dict[str, str]:

@@ -52,7 +52,13 @@ _for = click.option(
 
 
 async def _hold(client: Client, name: str, spec: dict[str, Any]) -> str:
-    made = await client.create(kinds.HOLD.raw, {"metadata": {"name": name}, "spec": spec})
+    try:
+        made = await client.create(kinds.HOLD.raw, {"metadata": {"name": name}, "spec": spec})
+    except errors.AlreadyExists:
+        raise click.ClickException(
+            f"there is a hold {name!r} already, and it stays as it is; to have this one in its place end that first "
+            f"(sickbay release {name}), or choose another name: sickbay hold NAME"
+        ) from None
     with contextlib.suppress(errors.ApiError):  # made first: a hold is often wanted in a hurry
         async for what in _unknown(client, spec):
             click.echo(f"note: for now it holds nothing of it: there is no {what}", err=True)
