@@ -68,20 +68,36 @@ def _spread(event: Event, most: int) -> list[datetime]:
 
 
 def evidence(
-    events: Iterable[Event], test: EventTest, node: Node, created: str | None, after: datetime | None
+    events: Iterable[Event],
+    test: EventTest,
+    node: Node,
+    created: str | None,
+    after: datetime | None,
+    judged: datetime | None = None,
 ) -> list[datetime]:
     """Every matching occurrence on the node, oldest first.
 
     created  when the fault type was made: what Events told before that was nobody's fault yet
     after    only what happened later than this (the evidence before was judged and is over)
+    judged   when that was judged. An Event object made since then is new, though its writer's clock, which was ahead,
+             has been set back to before `after`
     """
     found: list[datetime] = []
     for event in events:
         if matches(event, test) and concerns(event, node):
             since = _not_before(event, created)
             times = occurrences(event, max(MOST, test.count))
-            found += [t for t in times if (since is None or t > since) and (after is None or t > after)]
+            over = None if _told_since(event, after, judged) else after
+            found += [t for t in times if (since is None or t > since) and (over is None or t > over)]
     return sorted(found)
+
+
+def _told_since(event: Event, after: datetime | None, judged: datetime | None) -> bool:
+    """The server made the Event after the judgement, and the evidence of that lay in the future even then."""
+    made = event.metadata.creation_timestamp
+    if not made or after is None or judged is None:
+        return False
+    return judged < parse_time(made) < after
 
 
 def _not_before(event: Event, created: str | None) -> datetime | None:
@@ -93,7 +109,12 @@ def _not_before(event: Event, created: str | None) -> datetime | None:
 
 
 def by_device(
-    events: Iterable[Event], test: EventTest, node: Node, created: str | None, after: datetime | None
+    events: Iterable[Event],
+    test: EventTest,
+    node: Node,
+    created: str | None,
+    after: datetime | None,
+    judged: datetime | None = None,
 ) -> list[list[datetime]]:
     """The same, apart for each device that the Events name (`related`, as our agent writes it): that three cards have
     met something once says less of any of them than that one has met it three times."""
@@ -102,7 +123,7 @@ def by_device(
         related = event.related
         device = related.name if related is not None and related.kind == names.DEVICE else ""
         groups.setdefault(device, []).append(event)
-    return [evidence(group, test, node, created, after) for _, group in sorted(groups.items())]
+    return [evidence(group, test, node, created, after, judged) for _, group in sorted(groups.items())]
 
 
 def reached(times: Sequence[datetime], test: EventTest) -> bool:

@@ -89,8 +89,9 @@ def judge(
     if old is not None and old.status != "False" and trace.is_from_events(old):
         return _standing(one, node, old, events, repairs, memory, at)
     after = trace.read(old).last
+    ended = parse_time(old.last_transition_time) if old is not None and old.last_transition_time else None
     for test in one.events:
-        found = [times for times in by_device(events, test, node, one.created, after) if reached(times, test)]
+        found = [times for times in by_device(events, test, node, one.created, after, ended) if reached(times, test)]
         if found:
             times = max(found, key=lambda times: times[-1])
             memory.listen(node, one.condition, times[-1], at)

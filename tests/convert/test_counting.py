@@ -334,3 +334,19 @@ def test_events_that_name_a_device_are_counted_for_each(devices: list[str], coun
         story.events.append(told(60 * k, **related))
     story.look(200)
     assert (story.status == "True BadDisk") == counts
+
+
+@pytest.mark.parametrize("ahead", [300, 86400], ids=["minutes", "a-day"])
+def test_a_clock_that_was_ahead_does_not_hide_what_comes_after_it_is_set_right(ahead: int) -> None:
+    story = begun("reboot")
+    story.events.append(told(ahead + 130, metadata={"name": "ahead", "creationTimestamp": stamp(130)}))
+    story.look(131)
+    story.boot("boot-2")
+    story.look(140)
+    assert story.status == "False Rebooted"
+    story.look(150)
+    assert story.status == "False Rebooted", "what was judged stays judged"
+    for second in (160, 170, 180):
+        story.events.append(told(second))
+        story.look(second + 1)
+    assert story.status == "True BadDisk"
