@@ -8,6 +8,7 @@ from __future__ import annotations
 import contextlib
 import sys
 from collections.abc import AsyncIterator, Callable
+from datetime import datetime, timedelta
 from typing import Any
 
 import click
@@ -22,7 +23,7 @@ from sickbay.api.words import HoldLevel, Outcome
 from sickbay.cli.ops import effects, session
 from sickbay.cli.ops.cluster import connection
 from sickbay.cli.ops.view import ClusterView
-from sickbay.clock import rfc3339
+from sickbay.clock import parse_time, rfc3339
 from sickbay.convert import clearing
 from sickbay.decide import catalogue, past
 from sickbay.decide.resolve import GO_ON
@@ -34,11 +35,13 @@ SHOWN = 10
 RESOLUTIONS = (Outcome.REPAIRED, Outcome.CANCELLED_BY_PERSON, Outcome.LEFT_QUARANTINED, GO_ON)
 
 
-def _until(_: click.Context, __: click.Parameter, value: str) -> str:
-    if not value:
-        return ""
+CLOCKS_APART = timedelta(minutes=1)
+"""Beyond that this machine's clock is not the cluster's, and a span of time ends by the latter."""
+
+
+def _span(_: click.Context, __: click.Parameter, value: str) -> timedelta | None:
     try:
-        return rfc3339(session.current().clock.now() + parse_duration(value))
+        return parse_duration(value) if value else None
     except ValueError as error:
         raise click.BadParameter(str(error)) from None
 
@@ -46,12 +49,13 @@ def _until(_: click.Context, __: click.Parameter, value: str) -> str:
 _level = click.option(
     "--level", type=click.Choice([str(level) for level in HoldLevel]), default="NewRepairs", show_default=True
 )
-_for = click.option(
-    "--for", "until", default="", callback=_until, help="How long, such as 2h; default: until released."
-)
+_for = click.option("--for", "lasts", default="", callback=_span, help="How long, such as 2h; default: until released.")
 
 
-async def _hold(client: Client, name: str, spec: dict[str, Any]) -> str:
+async def _hold(client: Client, name: str, spec: dict[str, Any], lasts: timedelta | None) -> str:
+    here = session.current().clock.now()
+    if lasts is not None:
+        spec["until"] = rfc3339(here + lasts)
     try:
         made = await client.create(kinds.HOLD.raw, {"metadata": {"name": name}, "spec": spec})
     except errors.AlreadyExists:
@@ -59,12 +63,32 @@ async def _hold(client: Client, name: str, spec: dict[str, Any]) -> str:
             f"there is a hold {name!r} already, and it stays as it is; to have this one in its place end that first "
             f"(sickbay release {name}), or choose another name: sickbay hold NAME"
         ) from None
+    if lasts is not None:
+        made = await _by_the_clusters_clock(client, made, here, lasts)
     with contextlib.suppress(errors.ApiError):  # made first: a hold is often wanted in a hurry
         async for what in _unknown(client, spec):
             click.echo(f"note: for now it holds nothing of it: there is no {what}", err=True)
-    end = spec.get("until")
+    end = made["spec"].get("until")
     until = f" until {end}" if end else f"; end it with: sickbay release {name}"
     return f"hold {made['metadata']['name']} ({spec['level']}) is in force{until}"
+
+
+async def _by_the_clusters_clock(
+    client: Client, made: dict[str, Any], here: datetime, lasts: timedelta
+) -> dict[str, Any]:
+    """The hold with the end that was meant, also where this machine's clock is wrong: it would be over at once, or bind
+    for days. The server stamps what is made."""
+    there = parse_time(made["metadata"]["creationTimestamp"])
+    if abs(there - here) <= CLOCKS_APART:
+        return made
+    apart = f"this machine's clock reads {rfc3339(here)}, and the cluster's {rfc3339(there)}"
+    try:
+        body = {"spec": {"until": rfc3339(there + lasts)}}
+        made = await client.patch_merge(kinds.HOLD.raw, made["metadata"]["name"], body)
+        click.echo(f"note: {apart}: the hold ends by the cluster's", err=True)
+    except errors.ApiError as error:
+        click.echo(f"note: {apart}, and the hold ends by this machine's: {error}", err=True)
+    return made
 
 
 async def _unknown(client: Client, spec: dict[str, Any]) -> AsyncIterator[str]:
@@ -96,7 +120,7 @@ async def _unknown(client: Client, spec: dict[str, Any]) -> AsyncIterator[str]:
 @connection
 def hold(
     name: str, nodes: tuple[str, ...], pools: tuple[str, ...], faults: tuple[str, ...], reason: str, level: str,
-    until: str, call: Callable[..., Any],
+    lasts: timedelta | None, call: Callable[..., Any],
 ) -> None:  # fmt: skip
     """Keep Sickbay from starting (or going on) on some nodes, under a NAME.
 
@@ -106,7 +130,7 @@ def hold(
         raise click.UsageError("name what is held with --node or --pool; to hold everything: sickbay stop")
     scope: dict[str, Any] = {"nodes": list(nodes), "pools": list(pools)}
     spec: dict[str, Any] = {"scope": scope, "level": level, "reason": reason, "faults": list(faults)}
-    click.echo(call(lambda client: _hold(client, name, spec | ({"until": until} if until else {}))))
+    click.echo(call(lambda client: _hold(client, name, spec, lasts)))
 
 
 @click.command()
@@ -130,13 +154,13 @@ def release(name: str, call: Callable[..., Any]) -> None:
 @_level
 @_for
 @connection
-def stop(reason: str, level: str, until: str, call: Callable[..., Any]) -> None:
+def stop(reason: str, level: str, lasts: timedelta | None, call: Callable[..., Any]) -> None:
     """Stop everything: a hold over the whole cluster, named `stop`. It is ended with `sickbay release stop`.
 
     Example: sickbay stop --level EveryAct --reason "something is wrong with it"
     """
     spec: dict[str, Any] = {"scope": {"all": True}, "level": level, "reason": reason}
-    click.echo(call(lambda client: _hold(client, "stop", spec | ({"until": until} if until else {}))))
+    click.echo(call(lambda client: _hold(client, "stop", spec, lasts)))
 
 
 async def _by_hand(client: Client, node: str, action: str, reason: str, sure: bool = True) -> str:
