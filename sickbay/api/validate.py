@@ -57,7 +57,7 @@ def validate(kind: str | Kind[Any], obj: Mapping[str, Any], old: Mapping[str, An
     filled = default(schema, prune(schema, plain))
     before = default(schema, prune(schema, _json(old))) if old is not None else None
     violations = judge(schema, filled, before)
-    problems += [_problem(violation) for violation in _telling(violations)]
+    problems += [_problem(violation, schema) for violation in _telling(violations)]
     if not violations:
         problems += [Problem(*found) for found in further_problems(kind, filled)]
     return problems
@@ -89,11 +89,39 @@ def _telling(violations: list[Violation]) -> list[Violation]:
     return [violation for violation in violations if violation.keyword not in following] or violations
 
 
-def _problem(violation: Violation) -> Problem:
+def _problem(violation: Violation, schema: Mapping[str, Any]) -> Problem:
     if violation.keyword == "rule":
         message, _, remedy = violation.limit["message"].partition("; ")
         return Problem(violation.path, violation.value, message, remedy)
-    return Problem(violation.path, violation.value, _message(violation), _remedy(violation))
+    text = _remedy(violation)
+    if violation.keyword == "type" and violation.limit == "string" and isinstance(violation.value, bool | int | float):
+        text = _as_text(violation.value, _schema_at(schema, violation.path)) or text
+    return Problem(violation.path, violation.value, _message(violation), text)
+
+
+def _as_text(value: bool | float, wanted: Mapping[str, Any]) -> str:
+    """What to write for a string that YAML took for a truth value or a number, since it has no quotes; "" = unknown."""
+    words = [str(word) for word in wanted.get("enum") or () if word]
+    for written in (str(value), json.dumps(value)):
+        if not words or written in words:
+            break
+    else:
+        return f"write one of {', '.join(words)}"
+    if wanted.get("pattern") == DURATION_PATTERN:
+        number = not isinstance(value, bool) and value > 0
+        return f"write a duration with its unit, such as {value}m or {value}s" if number else _form(DURATION_PATTERN)
+    return f'write "{written if words else json.dumps(value)}", in quotes'
+
+
+def _schema_at(schema: Mapping[str, Any], path: str) -> Mapping[str, Any]:
+    """The part of a schema that judges what stands at a path; empty where the path holds keys of a map with dots."""
+    found: Any = schema
+    for key in re.findall(r"[^.\[\]]+", path):
+        below = (found.get("properties") or {}).get(key)
+        found = found.get("items") if key.isdigit() else below or found.get("additionalProperties")
+        if not isinstance(found, Mapping):
+            return {}
+    return dict(found)
 
 
 def _message(violation: Violation) -> str:

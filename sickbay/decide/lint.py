@@ -94,9 +94,9 @@ def lint(files: Iterable[Path], now: datetime | None = None) -> list[Finding]:
     found += list(_twice(ours))
     sound = []
     for document in ours:
-        problems = validate(str(document.body["kind"]), document.body)
-        found += [document.finding(ERROR, p.path, _said(p)) for p in problems]
-        sound += [] if problems else [document]
+        wrong = problems(document)
+        found += wrong
+        sound += [] if wrong else [document]
     found += list(_meaning(sound, now))
     return sorted(found, key=lambda f: (f.file, f.line, f.message))
 
@@ -127,9 +127,17 @@ def _twice(documents: list[Document]) -> Iterator[Finding]:
             yield document.finding(ERROR, "metadata.name", f"is given twice (first in {where}); rename or remove one")
 
 
+def problems(document: Document) -> list[Finding]:
+    """What is wrong with the form of an object of a kind of ours."""
+    found = validate(str(document.body["kind"]), document.body)
+    return [document.finding(ERROR, problem.path, _said(problem)) for problem in found]
+
+
 def _said(problem: Problem) -> str:
     """Value, what is wrong with it, and the remedy; each only once."""
     value = "" if problem.value is None or isinstance(problem.value, dict | list) else str(problem.value)
+    if isinstance(problem.value, bool):
+        return f"{str(problem.value).lower()}: {problem.message}; {problem.remedy}"  # as it is written in YAML
     shown = f"{value[:80]!r}: " if value and value not in problem.message else ""
     return f"{shown}{problem.message}{f'; {problem.remedy}' if problem.remedy else ''}"
 

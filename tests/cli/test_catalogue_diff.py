@@ -144,7 +144,13 @@ async def test_the_first_word_may_be_left_out(arguments: list[str]) -> None:
         pytest.param(None, "no version that this program has (1.0.0)", id="an unknown version"),
         pytest.param("kind: Pod", "holds no FaultType", id="nothing of ours"),
         pytest.param("a: [", "f.yaml:1: not YAML", id="not YAML"),
-        pytest.param("kind: FaultType\nmetadata: {name: x}\nspec: {class: 3}", "FaultType x", id="a wrong field"),
+        pytest.param("kind: FaultType\nmetadata: {name: x}\nspec: {class: 3}", "FaultType/x", id="a wrong field"),
+        pytest.param(
+            "apiVersion: sickbay.dev/v1alpha1\nkind: FaultType\nmetadata: {name: x}\n"
+            "spec:\n  match: [{condition: {type: A, status: True}}]",
+            'f.yaml:5: FaultType/x: spec.match[0].condition.status: true: wrong type; write "True", in quotes',
+            id="a status without quotes",
+        ),
     ],
 )
 async def test_what_is_no_catalogue_is_one_line(tmp_path: Path, text: str | None, says: str) -> None:

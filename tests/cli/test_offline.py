@@ -47,6 +47,7 @@ async def test_good_files_pass(tmp_path: Path) -> None:
         pytest.param("step: Drain", "step: Dreyn", 9, "Dreyn", id="an unknown step"),
         pytest.param("kind: RepairPool", "kind: RepairPol", 14, "not a kind of Sickbay", id="an unknown kind"),
         pytest.param("rule: default", "rul: default", 18, "rul", id="an unknown key"),
+        pytest.param("rule: default", "rule: yes", 18, 'true: wrong type; write "true", in quotes', id="no quotes"),
         pytest.param("rule: default", "rule: other", 18, "RepairRule other is not in these files", id="a missing rule"),
         pytest.param("rule: default", "windows: [{cron: '0 25 * * *', duration: 1h}]", 18, "hour '25'", id="a window"),
         pytest.param(

@@ -15,7 +15,7 @@ from sickbay.cli.ops.cluster import output, print_json, print_table
 from sickbay.cli.ops.manifests import documents
 from sickbay.cli.ops.offline import catalogue_command
 from sickbay.decide import catalogue as catalogues
-from sickbay.decide import cataloguediff
+from sickbay.decide import cataloguediff, lint
 
 BUILT_IN = "built-in"
 
@@ -87,20 +87,30 @@ def _read(word: str) -> Mapping[str, FaultType]:
     files = sorted(p for p in path.rglob("*") if p.suffix in (".yaml", ".yml", ".json")) if path.is_dir() else [path]
     if not files:
         raise click.ClickException(f"{word}: the directory holds no .yaml or .json file")
-    return _types([document for file in files for document in documents(file)], word)
+    found = [document for file in files for document in documents(file)]
+    try:
+        return _types(found, word)
+    except (ValueError, AttributeError) as error:
+        raise click.ClickException(_in_words(files) or f"{word}: {error}") from None
+
+
+def _in_words(files: list[Path]) -> str:
+    """What `sickbay check` says of the form of the FaultTypes, with file and line; "" when it has nothing to say."""
+    read = (each for file in files for each in lint.read(str(file), file.read_text(encoding="utf-8")))
+    judged = [each for each in read if isinstance(each, lint.Document) and each.body.get("kind") == "FaultType"]
+    found = [finding for document in judged for finding in lint.problems(document)]
+    return "\n".join(f"{f.file}:{f.line}: {f.object}: {f.message}" for f in found)
 
 
 def _types(found: list[Any], word: str) -> Mapping[str, FaultType]:
+    """Raises ValueError or AttributeError where one cannot be read."""
     whole = [entry for document in found if isinstance(document, list) for entry in document]
     single = [d for d in found if isinstance(d, dict) and d.get("kind") == "FaultType"]
     if not whole and not single:
         raise click.ClickException(f"{word} holds no FaultType")
-    try:
-        if whole:
-            return cataloguediff.entries([*whole, *single])
-        cataloguediff.entries(single)
-    except (ValueError, AttributeError) as error:
-        raise click.ClickException(f"{word}: {error}") from None
+    if whole:
+        return cataloguediff.entries([*whole, *single])
+    cataloguediff.entries(single)
     made = catalogues.build(single)
     for name, why in made.problems.items():
         click.echo(f"note: {name} is set aside: {why}", err=True)
