@@ -19,11 +19,10 @@ A key without `{step}` is used for all steps: the question that stands says whic
 from __future__ import annotations
 
 import re
-from pathlib import Path
 
 import msgspec
-import yaml
 
+from sickbay.api import listfile
 from sickbay.api.repair_plan import ApprovalForm
 
 _KEY = re.compile(r"([a-z0-9]([-a-z0-9.]*[a-z0-9])?/)?[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?")
@@ -35,7 +34,7 @@ class FormError(ValueError):
     """The file cannot be used; the text names file, form, field and remedy."""
 
 
-class _Entry(msgspec.Struct, rename="camel", forbid_unknown_fields=True):
+class _Entry(msgspec.Struct, rename="camel"):
     name: str
     key: str
     inquiring: str = "inquiring"
@@ -44,19 +43,14 @@ class _Entry(msgspec.Struct, rename="camel", forbid_unknown_fields=True):
     deletion_approves: bool = False
 
 
-class _File(msgspec.Struct, forbid_unknown_fields=True):
-    forms: list[_Entry] = []
-
-
 def read(path: str) -> dict[str, ApprovalForm]:
     """The forms of a file, by name. Raises FormError."""
     try:
-        plain = yaml.load(Path(path).read_text(encoding="utf-8"), Loader=yaml.BaseLoader)
-        file = msgspec.convert(plain or {}, _File, strict=False)
-    except (OSError, yaml.YAMLError, msgspec.ValidationError) as error:
-        raise FormError(f"{path}: {error}") from None
+        entries = listfile.entries(path, "forms", _Entry, words=True)
+    except listfile.BadFileError as error:
+        raise FormError(str(error)) from None
     found: dict[str, ApprovalForm] = {}
-    for entry in file.forms:
+    for entry in entries:
         where = f"{path}: form {entry.name}"
         if entry.name in ("", "sickbay", "ack") or entry.name in found:
             raise FormError(f"{where}: the name is taken; give the form one of its own")

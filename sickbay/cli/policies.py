@@ -73,5 +73,7 @@ def policies(files: tuple[Path, ...], prefixes: dict[str, str], forms: str) -> N
         known = read_forms(forms) if forms else {}
         texts = [rendered(file.read_text(encoding="utf-8"), prefixes, known) for file in files]
         click.echo("---\n".join(texts), nl=False)
-    except (FormError, ValueError) as error:
+    except FormError as error:
+        raise click.BadParameter(str(error), param_hint="'--approval-forms'") from None
+    except ValueError as error:
         raise click.ClickException(str(error)) from None

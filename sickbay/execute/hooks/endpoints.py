@@ -21,7 +21,8 @@ from pathlib import Path
 
 import msgspec
 import structlog
-import yaml
+
+from sickbay.api import listfile
 
 log = structlog.get_logger(__name__)
 
@@ -40,7 +41,7 @@ class Endpoint:
     ca_file: str = ""
 
 
-class _Entry(msgspec.Struct, rename="camel", forbid_unknown_fields=True):
+class _Entry(msgspec.Struct, rename="camel"):
     name: str
     url: str
     secret_file: str = ""
@@ -49,19 +50,14 @@ class _Entry(msgspec.Struct, rename="camel", forbid_unknown_fields=True):
     allow_plain_http: bool = msgspec.field(default=False, name="allowPlainHTTP")
 
 
-class _File(msgspec.Struct, forbid_unknown_fields=True):
-    endpoints: list[_Entry] = []
-
-
 def read(path: str) -> dict[str, Endpoint]:
     """The endpoints of a file, by name. Raises EndpointError."""
     try:
-        plain = yaml.safe_load(Path(path).read_text(encoding="utf-8"))
-        file = msgspec.convert(plain or {}, _File)
-    except (OSError, yaml.YAMLError, msgspec.ValidationError) as error:
-        raise EndpointError(f"{path}: {error}") from None
+        entries = listfile.entries(path, "endpoints", _Entry)
+    except listfile.BadFileError as error:
+        raise EndpointError(str(error)) from None
     found: dict[str, Endpoint] = {}
-    for entry in file.endpoints:
+    for entry in entries:
         if entry.name in found:
             raise EndpointError(f"{path}: endpoint {entry.name}: named twice; give each a name of its own")
         found[entry.name] = _endpoint(path, entry, os.environ)
