@@ -39,6 +39,7 @@ POLICIES = "recoverypolicies.sickbay.dev"
 KILLED = 137
 """128 + SIGKILL: the exit code of a container that went down with its machine or outlived its grace."""
 TERMINATED = 143
+NODE_CONTROLLER = "system:serviceaccount:kube-system:node-controller"
 SYNC_SECONDS = 10.0
 """The kubelet compares what the API server says of its pods with what it knows (syncPeriod of pkg/kubelet/status)."""
 
@@ -78,6 +79,8 @@ class _Container:
     """Its steps are told from outside."""
     reported: float | None = None
     """When it last reported a step."""
+    unseen: bool = False
+    """The lifecycle controller has called it not ready while its node was out of sight."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,7 +170,12 @@ class Pods(Part):
         return (PODS,)
 
     def touched(self, write: Write) -> Iterable[str]:
-        return (f"{write.namespace}/{write.name}",) if write.resource == PODS else ()
+        if write.resource != PODS:
+            return ()
+        key = f"{write.namespace}/{write.name}"
+        if write.user == NODE_CONTROLLER and write.subresource == "status" and key in self._containers:
+            self._containers[key].unseen = True
+        return (key,)
 
     def step(self, key: str) -> float | None:
         namespace, _, name = key.partition("/")
@@ -210,8 +218,8 @@ class Pods(Part):
 
     def _run_on(self, pod: Obj, machine: Machine, container: _Container) -> float | None:
         again = self._step_further(pod, container)
-        if self._is_thought_unready(pod):
-            again = min(again or SYNC_SECONDS, self._restore(pod))
+        if container.unseen:
+            again = min(again or SYNC_SECONDS, self._restore(pod, container))
         text = (pod["metadata"].get("annotations") or {}).get(RUN_FOR)
         if not text or container.started is None:
             return again
@@ -221,15 +229,12 @@ class Pods(Part):
         self._exit(pod, machine, Exit(0))
         return None
 
-    def _is_thought_unready(self, pod: Obj) -> bool:
-        """The lifecycle controller has called it not ready while its node was out of sight; its containers are well."""
-        return condition_of(pod, "Ready").get("status") == "False" != condition_of(pod, "ContainersReady").get("status")
-
-    def _restore(self, pod: Obj) -> float:
+    def _restore(self, pod: Obj, container: _Container) -> float:
         """Report once more what the kubelet knows, as it does when the API server says otherwise and its node is seen
-        again. Returns the seconds until the next look."""
+        again. Returns the seconds until the next look. What somebody else has made of a pod's status is left alone."""
         node = self.store.find(NODES, pod["spec"]["nodeName"])
         if node is not None and condition_of(node, "Ready").get("status") == "True":
+            container.unseen = False
             meta, ready = pod["metadata"], self._condition("Ready", True)
             patch = {"status": {"conditions": [ready]}}
             self._hand(pod).strategic(PODS, meta["name"], patch, meta["namespace"], "status")

@@ -149,6 +149,18 @@ async def test_pods_of_a_node_that_is_back_are_ready_again():
         assert found()["status"]["containerStatuses"] == begun
 
 
+async def test_a_pod_that_somebody_calls_unready_stays_so():
+    def prepare(world):
+        world.person("admin").create(PODS, pod("p", "train-0"), "default")
+
+    async with running_world(TRAIN, prepare=prepare) as world:
+        await world.clock.sleep(10)
+        unready = {"status": {"conditions": [{"type": "Ready", "status": "False"}]}}
+        world.person("admin").strategic(PODS, "p", unready, "default", "status")
+        await world.clock.sleep(600)
+        assert condition_of(world.store.find(PODS, "p", "default"), "Ready")["status"] == "False"
+
+
 async def test_a_deleted_node_stays_away_and_its_pods_are_collected():
     def prepare(world):
         world.person("admin").create(PODS, pod("p", "train-0"), "default")
