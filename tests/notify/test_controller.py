@@ -105,6 +105,7 @@ async def test_reminders_come_at_their_times_until_the_answer(world: World) -> N
     ]
 
 
+@pytest.mark.slow
 async def test_a_storm_is_told_once_and_people_are_reminded_while_it_lasts(world: World) -> None:
     world.start_components(("notify",))
     await world.clock.sleep(30)

@@ -39,7 +39,14 @@ async def begun_anew(kind: str, pause: float, failures: int = 0) -> Fleet:
 
 
 @pytest.mark.parametrize("failures", [0, 2], ids=["well", "has-failed-twice"])
-@pytest.mark.parametrize("pause", [0.0, 10.0, 5 * MINUTE], ids=["at-once", "soon", "later"])
+@pytest.mark.parametrize(
+    "pause",
+    [
+        pytest.param(0.0, marks=pytest.mark.slow, id="at-once"),
+        pytest.param(10.0, id="soon"),
+        pytest.param(5 * MINUTE, marks=pytest.mark.slow, id="later"),
+    ],
+)
 @pytest.mark.parametrize("kind", [JOBS, JOB_SETS])
 async def test_a_job_that_its_owner_deletes_and_makes_again_runs_on_undisturbed(kind, pause, failures):
     """Neither are the ranks of the earlier one its ends, nor does it stand still because it counts from zero."""

@@ -115,7 +115,7 @@ def plain(text: str, world: World) -> str:
     return text
 
 
-@pytest.mark.parametrize("seed", [0, 1, *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(2, 12))])
+@pytest.mark.parametrize("seed", [0, *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(1, 12))])
 def test_a_world_with_shortcuts_comes_to_the_same(seed: int) -> None:
     with_them, without = story(seed, True), story(seed, False)
     for what, usual in without.items():
