@@ -108,22 +108,15 @@ def _not_before(event: Event, created: str | None) -> datetime | None:
     return None if made and parse_time(made) >= parse_time(created) else parse_time(created)
 
 
-def by_device(
-    events: Iterable[Event],
-    test: EventTest,
-    node: Node,
-    created: str | None,
-    after: datetime | None,
-    judged: datetime | None = None,
-) -> list[list[datetime]]:
-    """The same, apart for each device that the Events name (`related`, as our agent writes it): that three cards have
-    met something once says less of any of them than that one has met it three times."""
+def by_device(events: Iterable[Event]) -> list[list[Event]]:
+    """Apart for each device that the Events name (`related`, as our agent writes it): that three cards have met
+    something once says less of any of them than that one has met it three times."""
     groups: dict[str, list[Event]] = {}
     for event in events:
         related = event.related
         device = related.name if related is not None and related.kind == names.DEVICE else ""
         groups.setdefault(device, []).append(event)
-    return [evidence(group, test, node, created, after, judged) for _, group in sorted(groups.items())]
+    return [group for _, group in sorted(groups.items())]
 
 
 def reached(times: Sequence[datetime], test: EventTest) -> bool:

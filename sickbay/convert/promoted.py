@@ -90,8 +90,10 @@ def judge(
         return _standing(one, node, old, events, repairs, memory, at)
     after = trace.read(old).last
     ended = parse_time(old.last_transition_time) if old is not None and old.last_transition_time else None
+    groups = by_device(events)
     for test in one.events:
-        found = [times for times in by_device(events, test, node, one.created, after, ended) if reached(times, test)]
+        told = (evidence(group, test, node, one.created, after, ended) for group in groups)
+        found = [times for times in told if reached(times, test)]
         if found:
             times = max(found, key=lambda times: times[-1])
             memory.listen(node, one.condition, times[-1], at)

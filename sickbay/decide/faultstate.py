@@ -28,6 +28,8 @@ from sickbay.decide.work import Work
 
 MAX_FAULTS = 16
 MAX_EVIDENCE = 8
+_PROVEN_BY = {"reset": "ResetGPU", "reboot": "RebootNode"}
+"""By `clearsBy`: the mildest act after which it may be proven."""
 
 
 def new_fault(active: Active, boot_id: str, since: datetime, now: datetime) -> RepairFault:
@@ -133,10 +135,6 @@ def _as_it_began(fault: RepairFault, known: FaultType) -> FaultType:
     validation = msgspec.structs.replace(known.spec.validation or Validation(), soak=fault.soak)
     spec = msgspec.structs.replace(known.spec, clears_by=fault.clears_by, for_=fault.for_, validation=validation)
     return msgspec.structs.replace(known, spec=spec)
-
-
-_PROVEN_BY = {"reset": "ResetGPU", "reboot": "RebootNode"}
-"""By `clearsBy`: the mildest act after which it may be proven."""
 
 
 def _last_seen(fault: RepairFault) -> datetime | None:

@@ -14,6 +14,9 @@ from sickbay.sim.stage import Stage
 RETRY_SECONDS = 1.0
 """After which a step that the API server refused is tried again."""
 
+NODE_CONTROLLER = "system:serviceaccount:kube-system:node-controller"
+"""The node lifecycle controller's identity, and the taint evictor's."""
+
 _LEAST = 1e-6
 
 

@@ -14,7 +14,7 @@ from sickbay.apiserver.writes import Write
 from sickbay.clock import rfc3339
 from sickbay.sim.hand import NODES, PODS, Hand, condition_of, with_condition
 from sickbay.sim.machine import Machine
-from sickbay.sim.parts.base import Part, pod_key
+from sickbay.sim.parts.base import NODE_CONTROLLER, Part, pod_key
 from sickbay.sim.parts.disruptions import Disruptions
 from sickbay.sim.parts.kubelet import LEASE_SECONDS
 from sickbay.sim.parts.taints import taints_of, tolerates
@@ -33,6 +33,7 @@ class NodeLifecycle(Part):
     """Keys are node names."""
 
     name = "node-controller"
+    user = NODE_CONTROLLER
 
     def __init__(self, stage: Stage) -> None:
         super().__init__(stage)
@@ -153,7 +154,7 @@ class TaintEviction(Part):
     """Deletes pods that do not tolerate a NoExecute taint of their node. Keys are `namespace/name` of pods."""
 
     name = "taint-eviction-controller"
-    user = "system:serviceaccount:kube-system:node-controller"
+    user = NODE_CONTROLLER
 
     def __init__(self, stage: Stage) -> None:
         super().__init__(stage)

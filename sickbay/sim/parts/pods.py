@@ -26,7 +26,7 @@ from sickbay.apiserver.writes import Write
 from sickbay.clock import rfc3339
 from sickbay.sim.hand import NODES, PODS, Hand, condition_of, labels_of
 from sickbay.sim.machine import Machine
-from sickbay.sim.parts.base import Part, pod_key
+from sickbay.sim.parts.base import NODE_CONTROLLER, Part, pod_key
 from sickbay.sim.parts.disruption import controller_of
 from sickbay.sim.stage import Stage
 
@@ -39,7 +39,6 @@ POLICIES = "recoverypolicies.sickbay.dev"
 KILLED = 137
 """128 + SIGKILL: the exit code of a container that went down with its machine or outlived its grace."""
 TERMINATED = 143
-NODE_CONTROLLER = "system:serviceaccount:kube-system:node-controller"
 SYNC_SECONDS = 10.0
 """The kubelet compares what the API server says of its pods with what it knows (syncPeriod of pkg/kubelet/status)."""
 
